@@ -1,0 +1,1 @@
+"""The `weightgym` command: one thin module per subcommand."""

@@ -1,0 +1,124 @@
+"""The environments by name: an explicit list of what is built in, and :func:`register` for one's own.
+
+Entries are data; what they point to (``"module:attribute"``) is imported on first use.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from weightgym.rewards.contracts import Completion, Score, Split, Task, TaskError
+
+
+class TaskSource(Protocol):
+    """The tasks of one environment."""
+
+    def ids(self, split: Split) -> tuple[str, ...]:
+        """The ids of a split, in a fixed order."""
+
+    def task(self, id: str, *, prompt: bool = True) -> Task:
+        """The task of that id. ``prompt=False`` leaves the prompt empty, which is enough to score.
+
+        Raises:
+            TaskError: there is no such task, or something that its prompt needs is missing.
+        """
+
+
+class Scorer(Protocol):
+    """The one scoring function of a benchmark: it returns a ``Score`` for any answer, and raises only ``TaskError``."""
+
+    def __call__(self, task: Task, completion: Completion, *, profile: str = ...) -> Score: ...
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """One environment. ``name`` is used in files and commands, ``gym_id`` by ``gymnasium.make``."""
+
+    name: str
+    gym_id: str
+    summary: str
+    env: str  #: "module:class", a gymnasium.Env
+    source: str  #: "module:object", a TaskSource
+    scorer: str  #: "module:function", a Scorer
+    default_profile: str
+    profiles: str  #: what the profile names mean, for people
+    floor: float  #: the reward of an invalid answer
+    max_turns: int = 1
+
+    @property
+    def tasks(self) -> TaskSource:
+        """The task source, imported on first use."""
+        source: TaskSource = load(self.source)
+        return source
+
+    @property
+    def score(self) -> Scorer:
+        """The scoring function, imported on first use."""
+        scorer: Scorer = load(self.scorer)
+        return scorer
+
+
+_SPECS: dict[str, EnvSpec] = {}
+
+
+def load(path: str) -> Any:
+    """Import ``"module:attribute"``."""
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def register(spec: EnvSpec) -> None:
+    """Add an environment.
+
+    Raises:
+        ValueError: the name or the Gymnasium id is taken.
+    """
+    for other in _SPECS.values():
+        if spec.name == other.name or spec.gym_id == other.gym_id:
+            raise ValueError(f"environment {spec.name!r} ({spec.gym_id}) is registered already, as {other}")
+    _SPECS[spec.name] = spec
+
+
+def specs() -> tuple[EnvSpec, ...]:
+    """All registered environments, in order of registration."""
+    return tuple(_SPECS.values())
+
+
+def spec(name: str) -> EnvSpec:
+    """The environment of that short name or Gymnasium id.
+
+    Raises:
+        TaskError: there is none; the message suggests the nearest name.
+    """
+    for candidate in _SPECS.values():
+        if name in (candidate.name, candidate.gym_id):
+            return candidate
+    raise TaskError(f"unknown environment {name!r}{suggest(name, _SPECS)}")
+
+
+def suggest(name: str, known: Any, *, what: Callable[[str], str] = repr) -> str:
+    """The end of an error message: the nearest known name, or all of them when they are few."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        return f": did you mean {what(near[0])}?"
+    return f": known are {', '.join(names)}" if len(names) <= 12 else ""
+
+
+register(
+    EnvSpec(
+        name="weight-program",
+        gym_id="weightgym/WeightProgram-v1",
+        summary="write the weights of a 600-32-32-6 network that plays a small game",
+        env="weightgym.envs.weight_program.env:WeightProgramEnv",
+        source="weightgym.envs.weight_program.tasks:SOURCE",
+        scorer="weightgym.rewards.weight_program.scorer:score",
+        default_profile="wpb-v1",
+        profiles="wpb-v1 (1,000 episodes), wpb-v1-eN (the first N of them)",
+        floor=0.0,
+    )
+)

@@ -1,0 +1,1 @@
+"""Tasks, prompts and the single-turn environment of WeightProgramBench."""

@@ -1,0 +1,1 @@
+"""Scoring: a task and an answer in, a :class:`~weightgym.rewards.contracts.Score` out."""

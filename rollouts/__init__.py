@@ -1,0 +1,1 @@
+"""Trajectories out of a model: arrives with the rollout backends."""

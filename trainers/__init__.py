@@ -1,0 +1,1 @@
+"""Better models out of trajectories: arrives with the GRPO trainer."""
