@@ -1,1 +1,1 @@
-"""Trajectories out of a model: arrives with the rollout backends."""
+"""A model in, trajectories out: generation backends, the scheduler and the trajectory store."""

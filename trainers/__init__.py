@@ -1,1 +1,1 @@
-"""Better models out of trajectories: arrives with the GRPO trainer."""
+"""Trajectories in, a better model out: the GRPO trainer and its parts."""

@@ -1,0 +1,118 @@
+"""The Gymnasium environment that every single-turn benchmark shares: a prompt out, an answer in, a score back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import gymnasium
+
+from weightgym.envs import registry
+from weightgym.envs.spaces import TextSpace
+from weightgym.rewards.contracts import GraderError, Score, Split, Task, TaskError, canonical_json, sha256_hex
+
+MAX_OBSERVATION_CHARS = 1 << 20
+MAX_ACTION_CHARS = 1 << 20
+
+Action = str | Mapping[str, Any]
+
+
+def pick_index(env: str, split: str, seed: int, index: int, choices: int) -> int:
+    """Which of ``choices`` items episode ``index`` of a seed gets.
+
+    A hash of (env, split, seed, index): neighbouring seeds share nothing, which ``seed + index`` would not give.
+    """
+    return int(sha256_hex(canonical_json([env, split, seed, index])), 16) % choices
+
+
+class TaskEnv(gymnasium.Env[str, Action]):
+    """Task choice and seeding for the environments of this package.
+
+    ``reset(seed=s)`` starts the sequence of tasks of that seed; each further ``reset()`` takes its next task;
+    ``reset(options={"task": id})`` takes that task. ``info`` holds ``task`` (id), ``task_hash``, ``messages`` (chat
+    request) and ``tools`` (OpenAI schemas).
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own convention
+
+    def __init__(self, name: str, *, split: Split, profile: str | None = None) -> None:
+        self.entry = registry.spec(name)
+        self.split: Split = split
+        self.profile = profile or self.entry.default_profile
+        self.observation_space = TextSpace(MAX_OBSERVATION_CHARS)
+        self.action_space = TextSpace(MAX_ACTION_CHARS)
+        self.task: Task | None = None
+        self._seed: int | None = None
+        self._index = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode; returns the prompt and ``info``.
+
+        Raises:
+            TaskError: the task is unknown, or the split has none.
+            ValueError: an option other than ``task``.
+        """
+        super().reset(seed=seed)
+        unknown = set(options or {}) - {"task"}
+        if unknown:
+            raise ValueError(f"unknown reset option {sorted(unknown)[0]!r}: the only one is 'task' (a task id)")
+        wanted = (options or {}).get("task")
+        self.task = self.entry.tasks.task(self._next_id(seed) if wanted is None else wanted)
+        return self._prompt(self.task), self._info(self.task)
+
+    def _next_id(self, seed: int | None) -> str:
+        ids = self.entry.tasks.ids(self.split)
+        if not ids:
+            raise TaskError(f"{self.entry.name}: split {self.split!r} has no tasks")
+        if seed is not None:
+            self._seed, self._index = seed, 0
+        elif self._seed is None:
+            self._seed, self._index = int(self.np_random.integers(2**62)), 0
+        else:
+            self._index += 1
+        return ids[pick_index(self.entry.name, self.split, self._seed, self._index, len(ids))]
+
+    def _prompt(self, task: Task) -> str:
+        return "\n\n".join(message.content for message in task.prompt)
+
+    def _info(self, task: Task) -> dict[str, Any]:
+        return {"task": task.id, "task_hash": task.hash, "messages": task.messages, "tools": []}
+
+
+class SingleTurnEnv(TaskEnv):
+    """One answer an episode: ``step`` scores it with the benchmark's own scorer and ends the episode.
+
+    The action is the assistant's text, or an assistant message (``{"role": "assistant", "content": …}``).
+    """
+
+    def step(self, action: Action) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Score the answer. The observation is the verdict in one line; ``info["score"]`` is the ``Score``.
+
+        Raises:
+            GraderError: the scorer failed. That is ours, so there is no reward.
+            RuntimeError: the episode has ended, or was never started.
+        """
+        if self.task is None:
+            raise RuntimeError("step() needs an episode: call reset() first")
+        task, self.task = self.task, None
+        completion = action if isinstance(action, str) else [action]
+        score = self.entry.score(task, completion, profile=self.profile)
+        info = self._info(task) | {"score": score}
+        return verdict(score), reward_of(score), True, False, info
+
+
+def reward_of(score: Score) -> float:
+    """The reward of a score that has one.
+
+    Raises:
+        GraderError: the status is ``error`` or ``timeout``: our fault is never a number.
+    """
+    if score.reward is None:
+        raise GraderError(f"{score.status}: {score.reason}")
+    return score.reward
+
+
+def verdict(score: Score) -> str:
+    """A score in one line, for people and for the model."""
+    metrics = ", ".join(f"{name} {value:g}" for name, value in score.metrics.items())
+    return f"{score.status}: reward {score.reward:g} ({score.reason or metrics})"

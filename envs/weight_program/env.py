@@ -1,0 +1,26 @@
+"""``weightgym/WeightProgram-v1``."""
+
+from __future__ import annotations
+
+from weightgym.envs.base import SingleTurnEnv
+from weightgym.rewards.contracts import Split
+from weightgym.rewards.weight_program import profile as profiles
+
+
+class WeightProgramEnv(SingleTurnEnv):
+    """Write the weights of a game-playing network in one answer.
+
+    The observation is the task's prompt; the action is an answer with a fenced ``edits`` block; the reward is the
+    network's mean score over the profile's episodes, clipped to 0…cap and divided by the cap. An answer that can't
+    be read gets 0.
+
+    Args:
+        split: ``test`` (the five original MinAtar games) or ``train`` (synthetic games).
+        profile: ``wpb-v1``, or ``wpb-v1-eN`` for the first N episodes only.
+
+    Raises:
+        TaskError: there is no such profile.
+    """
+
+    def __init__(self, *, split: Split = "test", profile: str = "wpb-v1") -> None:
+        super().__init__("weight-program", split=split, profile=profiles.profile(profile).name)
