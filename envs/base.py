@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, get_args
 
 import gymnasium
 
@@ -29,16 +29,22 @@ class TaskEnv(gymnasium.Env[str, Action]):
     """Task choice and seeding for the environments of this package.
 
     ``reset(seed=s)`` starts the sequence of tasks of that seed; each further ``reset()`` takes its next task;
-    ``reset(options={"task": id})`` takes that task. ``info`` holds ``task`` (id), ``task_hash``, ``messages`` (chat
-    request) and ``tools`` (OpenAI schemas).
+    ``reset(options={"task": id})`` takes that task and nothing from the sequence. ``info`` holds ``task`` (id),
+    ``task_hash``, ``messages`` (chat request) and ``tools`` (OpenAI schemas).
+
+    Raises:
+        TaskError: no environment is registered under ``name``.
+        ValueError: ``split`` is neither ``train`` nor ``test``.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own convention
 
     def __init__(self, name: str, *, split: Split, profile: str | None = None) -> None:
+        if split not in get_args(Split):
+            raise ValueError(f"unknown split {split!r}: use one of {', '.join(get_args(Split))}")
         self.entry = registry.spec(name)
         self.split: Split = split
-        self.profile = profile or self.entry.default_profile
+        self.profile = self.entry.default_profile if profile is None else profile
         self.observation_space = TextSpace(MAX_OBSERVATION_CHARS)
         self.action_space = TextSpace(MAX_ACTION_CHARS)
         self.task: Task | None = None
@@ -46,31 +52,28 @@ class TaskEnv(gymnasium.Env[str, Action]):
         self._index = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode; returns the prompt and ``info``.
+        """Start an episode; returns the prompt and ``info``. A refused option changes nothing.
 
         Raises:
             TaskError: the task is unknown, or the split has none.
             ValueError: an option other than ``task``.
         """
+        wanted = _task_option(options)
+        chosen = None if wanted is None else self.entry.tasks.task(wanted)
         super().reset(seed=seed)
-        unknown = set(options or {}) - {"task"}
-        if unknown:
-            raise ValueError(f"unknown reset option {sorted(unknown)[0]!r}: the only one is 'task' (a task id)")
-        wanted = (options or {}).get("task")
-        self.task = self.entry.tasks.task(self._next_id(seed) if wanted is None else wanted)
+        if seed is not None:
+            self._seed, self._index = seed, 0
+        self.task = self.entry.tasks.task(self._next_id()) if chosen is None else chosen
         return self._prompt(self.task), self._info(self.task)
 
-    def _next_id(self, seed: int | None) -> str:
+    def _next_id(self) -> str:
         ids = self.entry.tasks.ids(self.split)
         if not ids:
             raise TaskError(f"{self.entry.name}: split {self.split!r} has no tasks")
-        if seed is not None:
-            self._seed, self._index = seed, 0
-        elif self._seed is None:
-            self._seed, self._index = int(self.np_random.integers(2**62)), 0
-        else:
-            self._index += 1
-        return ids[pick_index(self.entry.name, self.split, self._seed, self._index, len(ids))]
+        if self._seed is None:
+            self._seed = int(self.np_random.integers(2**62))
+        index, self._index = self._index, self._index + 1
+        return ids[pick_index(self.entry.name, self.split, self._seed, index, len(ids))]
 
     def _prompt(self, task: Task) -> str:
         return "\n\n".join(message.content for message in task.prompt)
@@ -91,14 +94,28 @@ class SingleTurnEnv(TaskEnv):
         Raises:
             GraderError: the scorer failed. That is ours, so there is no reward.
             RuntimeError: the episode has ended, or was never started.
+            TypeError: the action is neither text nor a message (no policy wrote it, so it has no reward either).
         """
         if self.task is None:
             raise RuntimeError("step() needs an episode: call reset() first")
+        if not isinstance(action, str | Mapping):
+            raise TypeError(f"an action is the assistant's text or message, not {type(action).__name__}")
         task, self.task = self.task, None
         completion = action if isinstance(action, str) else [action]
         score = self.entry.score(task, completion, profile=self.profile)
-        info = self._info(task) | {"score": score}
-        return verdict(score), reward_of(score), True, False, info
+        reward = reward_of(score)
+        return verdict(score), reward, True, False, self._info(task) | {"score": score}
+
+
+def _task_option(options: Mapping[str, Any] | None) -> str | None:
+    """The task id that the reset options ask for, or None."""
+    unknown = sorted(set(options or {}) - {"task"}, key=repr)
+    if unknown:
+        raise ValueError(f"unknown reset option {unknown[0]!r}: the only one is 'task' (a task id)")
+    wanted = (options or {}).get("task")
+    if wanted is not None and not isinstance(wanted, str):
+        raise TaskError(f"reset option 'task' is a task id (text), not {wanted!r}")
+    return wanted
 
 
 def reward_of(score: Score) -> float:
@@ -114,5 +131,6 @@ def reward_of(score: Score) -> float:
 
 def verdict(score: Score) -> str:
     """A score in one line, for people and for the model."""
-    metrics = ", ".join(f"{name} {value:g}" for name, value in score.metrics.items())
-    return f"{score.status}: reward {score.reward:g} ({score.reason or metrics})"
+    reward = "no reward" if score.reward is None else f"reward {score.reward:g}"
+    detail = score.reason or ", ".join(f"{name} {value:g}" for name, value in score.metrics.items())
+    return f"{score.status}: {reward}" + (f" ({detail})" if detail else "")

@@ -1,4 +1,8 @@
-"""What Gymnasium calls when it is imported (entry point ``gymnasium.envs``): registers every environment of ours."""
+"""Makes Gymnasium know our environments: importing this module registers them.
+
+Gymnasium 1.x loads no plugins by itself, so either import this module first, or name it in the id:
+``gymnasium.make("weightgym.envs.gymnasium_plugin:weightgym/WeightProgram-v1")``.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,13 @@ from weightgym.envs import registry
 
 
 def register() -> None:
-    """Register the built-in environments under their Gymnasium ids."""
+    """Register every environment of the registry under its Gymnasium id.
+
+    Ids that Gymnasium knows already are left alone, so call it again after ``registry.register`` of one's own.
+    """
     for spec in registry.specs():
-        gymnasium.register(id=spec.gym_id, entry_point=spec.env)
+        if spec.gym_id not in gymnasium.registry:
+            gymnasium.register(id=spec.gym_id, entry_point=spec.env)
+
+
+register()

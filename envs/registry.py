@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,21 +67,40 @@ _SPECS: dict[str, EnvSpec] = {}
 
 
 def load(path: str) -> Any:
-    """Import ``"module:attribute"``."""
+    """Import ``"module:attribute"``.
+
+    Raises:
+        ValueError: the path has another form.
+        ImportError, AttributeError: there is no such module, or it has no such attribute.
+    """
     module, _, attribute = path.partition(":")
+    if not (module and attribute):
+        raise ValueError(f"bad import path {path!r}: write 'module:attribute'")
     return getattr(importlib.import_module(module), attribute)
 
 
 def register(spec: EnvSpec) -> None:
-    """Add an environment.
+    """Add an environment. ``gymnasium.make`` knows it after the next call of ``gymnasium_plugin.register()``.
 
     Raises:
         ValueError: the name or the Gymnasium id is taken.
     """
     for other in _SPECS.values():
-        if spec.name == other.name or spec.gym_id == other.gym_id:
+        if {spec.name, spec.gym_id} & {other.name, other.gym_id}:
             raise ValueError(f"environment {spec.name!r} ({spec.gym_id}) is registered already, as {other}")
     _SPECS[spec.name] = spec
+
+
+@contextmanager
+def override(spec: EnvSpec) -> Iterator[None]:
+    """For tests: inside the ``with`` block, ``spec`` is the environment of its name, registered before or not."""
+    before = dict(_SPECS)
+    _SPECS[spec.name] = spec
+    try:
+        yield
+    finally:
+        _SPECS.clear()
+        _SPECS.update(before)
 
 
 def specs() -> tuple[EnvSpec, ...]:
@@ -97,10 +117,11 @@ def spec(name: str) -> EnvSpec:
     for candidate in _SPECS.values():
         if name in (candidate.name, candidate.gym_id):
             return candidate
-    raise TaskError(f"unknown environment {name!r}{suggest(name, _SPECS)}")
+    known = [candidate.gym_id if "/" in name else candidate.name for candidate in _SPECS.values()]
+    raise TaskError(f"unknown environment {name!r}{suggest(name, known)}")
 
 
-def suggest(name: str, known: Any, *, what: Callable[[str], str] = repr) -> str:
+def suggest(name: str, known: Iterable[str], *, what: Callable[[str], str] = repr) -> str:
     """The end of an error message: the nearest known name, or all of them when they are few."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)

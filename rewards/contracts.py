@@ -26,7 +26,7 @@ class WeightgymError(Exception):
 
 
 class ModelError(WeightgymError):
-    """The policy's output is at fault (it cannot be read as an answer)."""
+    """The policy's output is at fault (it cannot be read as an answer). The message starts with a code and ``": "``."""
 
 
 class GraderError(WeightgymError):
@@ -167,8 +167,8 @@ def completion_text(completion: Completion) -> str:
         for message in reversed(completion):
             if isinstance(message, Mapping) and message.get("role") == "assistant":
                 return _content_text(message.get("content"))
-        raise ModelError("no assistant message in the completion")
-    raise ModelError(f"a completion is text or a list of messages, not {type(completion).__name__}")
+        raise ModelError("bad_completion: no assistant message in the list of messages")
+    raise ModelError(f"bad_completion: want text or a list of messages, not {type(completion).__name__}")
 
 
 def _content_text(content: Any) -> str:
@@ -180,4 +180,4 @@ def _content_text(content: Any) -> str:
         texts = [part.get("text") for part in content if part.get("type", "text") == "text"]
         if all(isinstance(text, str) for text in texts):
             return "".join(text for text in texts if isinstance(text, str))
-    raise ModelError("the assistant message's content is neither text nor a list of text parts")
+    raise ModelError("bad_completion: the assistant message's content is neither text nor a list of text parts")

@@ -1,0 +1,118 @@
+"""The prompt of a WeightProgramBench task."""
+
+from __future__ import annotations
+
+from string import Template
+
+from weightgym.envs.weight_program.rules import LOSSES, RULES
+from weightgym.rewards.weight_program import minatar
+from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS, LAYOUT
+
+#: The published benchmark's system prompt, word for word (every row of the dataset has it).
+SYSTEM_PROMPT = "You directly program neural-network weights. Follow the task constraints exactly."
+
+_PROMPT = Template("""\
+# Program a network that plays $title
+
+Write the weights of a small neural network, in one answer, so that it plays the game below well. Nothing is trained
+after your answer: the numbers that you write are the player.
+
+## The game
+
+$rules
+
+## Its source
+
+This is the game's own source (MinAtar $version, GPL-3.0). A wrapper around it replaces your action by the previously
+executed one with probability 0.1 ("sticky actions"); difficulty ramping is off.
+
+```python
+$source
+```
+
+## What the network sees
+
+600 inputs, each 0 or 1: a 10x10 board with six channels. Cell (row, column) of channel c is input
+`(row*10 + column)*6 + c`; row 0 is the top row, column 0 the left one.
+
+$channels
+
+$losses
+
+## What it does
+
+Actions: 0 no-op, 1 left, 2 up, 3 right, 4 down, 5 fire. At every step the action is sampled from the softmax of the six
+logits, so differences of 5 or more make a choice nearly certain.
+
+## The network
+
+    h1 = tanh(x @ W1 + b1)       W1: 600x32, b1: 32
+    h2 = tanh(h1 @ W2 + b2)      W2: 32x32,  b2: 32
+    logits = h2 @ W3 + b3        W3: 32x6,   b3: 6
+
+All 20,486 parameters are float32 and start at zero. Row i of W1 holds the 32 weights of input i.
+
+## Scoring
+
+The network plays 1,000 episodes with fixed seeds, each to its end or to 10,000 actions. Reward = mean score of an
+episode, clipped to 0...$cap, divided by $cap. An answer that can't be read gets 0.
+
+## How to answer
+
+Think first if you like; then give the edits in one fenced block that starts with ```edits on a line of its own and ends
+with ``` on a line of its own. Only the last such block of your answer counts. In it:
+
+- One assignment a line: `NAME = value`, `NAME[index] = value` or `NAME[index, index] = value`, with NAME one of W1, b1,
+  W2, b2, W3, b3. `+=` and `-=` work too. Later lines overwrite earlier ones.
+- An index is an integer (negative counts from the end), a slice such as `0:8` or `::6`, or a list such as `[0, 3, 5]`. Two
+  lists pair up: `W1[[0, 1], [2, 3]]` is the two entries (0, 2) and (1, 3).
+- A value is a number or a nested list of numbers, of the selection's shape or one that broadcasts to it: a single number
+  fills the whole selection.
+- Comments (`# ...`) and blank lines are fine. Anything else is an error, and one error makes the whole answer invalid: no
+  arithmetic, no names or calls, no strings, no parentheses, no indentation, no inf or nan.
+- Limits: 1 MiB of answer, 20,000 assignments, lists nested at most 6 deep.
+
+Example (it only shows the form; input $example_input is channel $example_channel of row 9, column 4):
+
+```edits
+# h1[0] is near 1 when that cell is lit, near -1 when it is not
+W1[$example_input, 0] = 4.0
+b1[0] = -2.0
+# pass h1[0] on, then prefer "right" when it is lit and "left" when it is not
+W2[0, 0] = 2
+W3[0, [1, 3]] = [-3, 3]
+b3 = [0, 0.5, 0, 0.5, 0, 0]
+# the same weight for a whole row of inputs: channel $example_channel of row 9
+W1[540:600, 1] = 0
+W1[$row_slice, 1] = 0.25
+```
+""")
+
+
+def task_prompt(game: str) -> str:
+    """The user message of ``original/<game>``.
+
+    Raises:
+        TaskError: MinAtar, whose source it shows, is not installed or is another version.
+    """
+    channel = 0
+    return _PROMPT.substitute(
+        title=game.replace("_", " ").title(),
+        rules=RULES[game],
+        version=minatar.VERSION,
+        source=minatar.source(game).strip("\n"),
+        channels=_channel_table(game),
+        losses=LOSSES[game],
+        cap=CAPS[game],
+        example_channel=f"{channel} ({LAYOUT[channel]})",
+        example_input=(9 * 10 + 4) * 6 + channel,
+        row_slice=f"{9 * 60 + channel}:600:6",
+    )
+
+
+def _channel_table(game: str) -> str:
+    lines = ["| channel | name | lit by (the game's own channel names) |", "|---|---|---|"]
+    for index, name in enumerate(LAYOUT):
+        natives = [native for native, targets in CHANNEL_MAPS[game].items() if index in targets]
+        lines.append(f"| {index} | {name} | {', '.join(natives) or 'nothing in this game'} |")
+    return "\n".join(lines)
