@@ -25,6 +25,7 @@ from played_in import dense_policy, played_in_policy
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+
 from weightgym.rewards.weight_program import minatar, reference
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS
 from weightgym.rewards.weight_program.network import CHANNELS, GRID, Weights, tensors, zero_weights

@@ -35,7 +35,7 @@ def wpb() -> None:
 @click.option("--episode", type=click.IntRange(0, 999), default=0, show_default=True, help="Number of the episode.")
 @click.option("--steps", type=click.IntRange(min=1), help="Show the first N steps only.")
 @click.option("--every", type=click.IntRange(min=1), help="Show every K-th step.  [default: 1; 6 frames in a strip]")
-@click.option("--fps", type=click.FloatRange(0.1, 50), default=8, show_default=True, help="Frames a second.")
+@click.option("--fps", type=click.IntRange(1, 50), default=8, show_default=True, help="Frames a second.")
 @click.option("--no-animation", is_flag=True, help="Print a strip of frames, as when the output is not a terminal.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write a .gif or .png instead.")
 def play(
@@ -44,14 +44,15 @@ def play(
     episode: int,
     steps: int | None,
     every: int | None,
-    fps: float,
+    fps: int,
     no_animation: bool,
     output: Path | None,
 ) -> None:
-    """Show one episode of the policy that the file ANSWER (a model's whole response, - for stdin) describes.
+    """Show an episode of an answer's policy.
 
-    Each frame is what the network sees, with the step, the action that it chooses there (and the one executed, where
-    stickiness repeated the one before), the score so far and the reward that just came in.
+    ANSWER is a file that holds a model's whole response (- for stdin). Each frame is what the network sees, with the
+    step, the action that it chooses there (and the one executed, where stickiness repeated the one before), the score
+    so far and the reward that just came in.
     """
     from rich.console import Console
 
@@ -95,7 +96,7 @@ def _read(answer: BinaryIO) -> Weights:
     try:
         return parse_edits(answer.read().decode("utf-8")).weights
     except UnicodeDecodeError as error:
-        raise click.ClickException(f"{answer.name} is not UTF-8 text: {error}") from error
+        raise click.ClickException(f"ANSWER is not UTF-8 text: {error}") from error
     except ModelError as error:
         raise click.ClickException(f"invalid answer: {error}") from error
 
@@ -120,14 +121,15 @@ def _summary(trace: EpisodeTrace, task_id: str, episode: int) -> str:
     return f"{task_id}, episode {episode} of {_PROFILE}: score {trace.rewards.sum()} in {steps}; {end}"
 
 
-def _write(output: Path, frames: list[Frame], title: str, fps: float) -> None:
+def _write(output: Path, frames: list[Frame], title: str, fps: int) -> None:
     from weightgym.envs.weight_program import pictures
 
     suffix = output.suffix.lower()
     most = _MOST_FRAMES[suffix]
     if len(frames) > most:
         raise click.ClickException(
-            f"{len(frames):,} frames are too many for a {suffix} file ({most:,} at most): give --steps or a larger --every"
+            f"{len(frames):,} frames are too many for a {suffix} file, which takes {most:,}: "
+            "give --steps or a larger --every"
         )
     try:
         if suffix == ".gif":
@@ -138,7 +140,7 @@ def _write(output: Path, frames: list[Frame], title: str, fps: float) -> None:
         raise click.ClickException(f"can't write {output}: {error}") from error
 
 
-def _animate(console: Console, frames: list[Frame], fps: float) -> None:
+def _animate(console: Console, frames: list[Frame], fps: int) -> None:
     from rich.live import Live
 
     from weightgym.envs.weight_program.render import text_screen
@@ -152,7 +154,10 @@ def _animate(console: Console, frames: list[Frame], fps: float) -> None:
 @wpb.command()
 @click.option("--full", is_flag=True, help="Check every float32 input (minutes) instead of a sample.")
 def selftest(full: bool) -> None:
-    """Check that the engine rounds tanh and exp as the profile says, on this processor."""
+    """Check the engine's arithmetic.
+
+    Its tanh and exp must be the correctly rounded ones on this processor, for scores to have the same bits everywhere.
+    """
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table

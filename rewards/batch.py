@@ -6,6 +6,7 @@ order of the items nor the number of workers changes a score.
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 import queue
 import time
@@ -20,8 +21,6 @@ from weightgym.rewards.contracts import Completion, GraderError, Score, Task
 
 #: Seconds between looks at the processes of items that are still running.
 _TICK = 1.0
-#: Processes of one slot that end without a trace, in a row, after which the batch gives up.
-_LOSSES = 6
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,10 @@ def score_batch(
     Raises:
         ValueError: an argument is out of range, two items share a key, or an item's environment has no scorer.
         GraderError: a scorer can't be imported, or the processes don't start.
+        RuntimeError: the calling script lacks the guard.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RuntimeError('a script that calls score_batch needs the guard: if __name__ == "__main__":')
     if workers < 1:
         raise ValueError(f"workers must be 1 or more, not {workers}")
     for name, limit in (("item_timeout", item_timeout), ("batch_timeout", batch_timeout)):
@@ -159,11 +161,6 @@ class _Batch:
         result = slot.settle(future)
         if result:
             yield result
-        if slot.losses >= _LOSSES:
-            raise GraderError(
-                "the scoring processes don't start: see what they wrote to stderr. A script that scores needs the "
-                'guard: if __name__ == "__main__":'
-            )
 
     def _overtaken(self, items: Iterator[ScoreItem]) -> Iterator[Result]:
         """Timeouts for all that the batch's deadline has overtaken; the processes are stopped first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import queue
@@ -12,17 +11,21 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
+from multiprocessing.synchronize import RLock
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
 from weightgym.rewards.batch_worker import probe, start_worker, work
-from weightgym.rewards.contracts import Score
+from weightgym.rewards.contracts import GraderError, Score
 
 Key = int | str
 
 #: How often an item is given to a process that ends without a trace, before the item gets the blame.
 _TRIES = 2
+#: How many processes in a row may end before the first of a slot has scored anything.
+_STARTS = 4
 
 
 @dataclass
@@ -48,6 +51,25 @@ def timeout_score(what: str, limit: float, *, profile: str, seconds: float = 0.0
     )
 
 
+class _Context(ForkServerContext):
+    """Starts processes from a clean fork server, and keeps the locks of a pool for as long as it lives itself.
+
+    The pool drops its locks before it ends its processes; one that was just starting would fail to find them, loudly.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._locks: list[RLock] = []
+        # With the imports done in the fork server, a process that was killed is replaced in milliseconds.
+        self.set_forkserver_preload(["__main__", __name__])
+
+    def RLock(self) -> RLock:
+        """A lock that two processes can share."""
+        lock = super().RLock()
+        self._locks.append(lock)
+        return lock
+
+
 class Slot:
     """One worker process, started on first use and replaced when it ends, and the item that it has.
 
@@ -59,21 +81,18 @@ class Slot:
         self, scorers: tuple[str, ...], item_timeout: float | None, news: queue.SimpleQueue[tuple[Slot, Future[Any]]]
     ) -> None:
         self.flight: Flight | None = None
-        #: Processes that ended without a trace since the last one that is known to have run.
-        self.losses = 0
         self._scorers = scorers
         self._item_timeout = item_timeout
         self._news = news
         self._future: Future[bytes] | None = None
         self._probe: Future[None] | None = None
-        self._pool = self._new_pool()
+        self._false_starts: int | None = 0  # None once a process has shown that it runs
+        self._open_pool()
 
-    def _new_pool(self) -> ProcessPool:
-        context = multiprocessing.get_context("forkserver")
-        # With the imports done in the fork server, a process that was killed is replaced in milliseconds.
-        context.set_forkserver_preload(["__main__", __name__])
+    def _open_pool(self) -> None:
+        self._context = _Context()
         initargs = (self._scorers, dict(os.environ))
-        return ProcessPool(max_workers=1, initializer=start_worker, initargs=initargs, context=context)
+        self._pool = ProcessPool(max_workers=1, initializer=start_worker, initargs=initargs, context=self._context)
 
     def start(self, flight: Flight) -> Result | None:
         """Give the process an item; its result when that fails for good."""
@@ -118,8 +137,8 @@ class Slot:
         if self._future.done() or isinstance(future.exception(), BrokenProcessPool):
             return None  # the item's own news is under way, or look_after finds the pool broken
         self._replace_pool()
-        self.losses = 0
-        return self._ended(flight, _died(flight, "exit code 0, no score"))
+        self._false_starts = None
+        return self._ended(flight, _died(flight, "it left without a score"))
 
     def _outcome(self, flight: Flight, future: Future[bytes]) -> Result | None:
         try:
@@ -134,14 +153,23 @@ class Slot:
             score = _died(flight, _exit_text(error.exitcode))
         except Exception as error:
             score = Score.fault(error, profile=flight.profile)
-        self.losses = 0
+        self._false_starts = None
         return self._ended(flight, score)
 
     def _lost(self, flight: Flight, why: object) -> Result | None:
-        """The process is gone, and nobody can say whether the item did it: try again, then blame the item."""
+        """The process is gone, and nobody can say whether the item did it: try again, then blame the item.
+
+        Raises:
+            GraderError: no process of this slot has ever run.
+        """
         self._replace_pool()
-        self.losses += 1
-        return self.start(flight) if flight.tries < _TRIES else self._ended(flight, _died(flight, str(why)))
+        if self._false_starts is not None:
+            self._false_starts += 1
+            if self._false_starts >= _STARTS:
+                raise GraderError(f"the scoring processes don't start: {why}; see what they wrote to stderr") from None
+        elif flight.tries >= _TRIES:
+            return self._ended(flight, _died(flight, f"{flight.tries} times, {why}"))
+        return self.start(flight)
 
     def _ended(self, flight: Flight, score: Score) -> Result:
         self.flight = self._future = self._probe = None
@@ -149,11 +177,11 @@ class Slot:
 
     def _replace_pool(self) -> None:
         close_slots([self])
-        self._pool = self._new_pool()
+        self._open_pool()
 
     def stop(self) -> None:
         """Ask the process to stop."""
-        self._pool.stop()
+        self._pool.stop()  # type: ignore[no-untyped-call]
 
     def join(self) -> None:
         """Wait until the process is gone (killed if it must be)."""

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from minatar import Environment
-from originals_policies import SKILLED, Policy, always, restless, uniform
+from originals_policies import Policy
 
 from weightgym.rewards.weight_program import _engine, _originals
-from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 STEPS = 10_000  # an episode is cut there
@@ -37,7 +35,9 @@ class Episode:
     terminal: bool = False
 
 
-def play(game: str, policy: Policy, seed: int, events: Counter[str], *, sticky: float = 0.1, limit: int = STEPS) -> Episode:
+def play(
+    game: str, policy: Policy, seed: int, events: Counter[str], *, sticky: float = 0.1, limit: int = STEPS
+) -> Episode:
     """Plays MinAtar itself; ``events`` counts the rare paths that were reached."""
     environment = Environment(game, sticky, difficulty_ramping=False)
     environment.seed(seed)

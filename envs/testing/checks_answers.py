@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from weightgym.envs.registry import EnvSpec
 from weightgym.envs.testing.answers import EMPTY_MESSAGES, GARBAGE, UNICODE
 from weightgym.envs.testing.expect import ContractError, expect_equal, fail, show
 from weightgym.envs.testing.harness import Harness, Trace, actions_of
@@ -16,7 +14,7 @@ from weightgym.rewards.contracts import Score
 def gold_reaches_its_reward(h: Harness) -> None:
     """A known good episode is paid. Protects from a scorer that nobody can please, and from an unreachable task."""
     for id in h.slow_ids:
-        least = h.subject.gold(id)[1]
+        least = h.least(id)
         trace = h.gold_trace(id)
         if not h.subject.floor < least:
             fail(f"gold reward of task {id!r}", wanted=f"more than the floor {h.subject.floor}", seen=str(least))
@@ -32,6 +30,8 @@ def doing_nothing_gets_the_floor(h: Harness) -> None:
     """An empty answer, or submitting at once, earns the documented floor in every task. Protects from paid idleness."""
     if h.entry is not None and h.entry.floor != h.subject.floor:
         fail("the floor", wanted=f"{h.entry.floor}, as registered", seen=f"{h.subject.floor} in the subject")
+    if not h.subject.noops:
+        fail("noops of the subject", wanted="at least one episode that does nothing", seen="none")
     for split, ids in h.by_split(h.quick_ids).items():
         with h.env(split) as env:
             for id in ids:
@@ -76,13 +76,13 @@ def messages_are_answers(h: Harness) -> None:
     the floor. Protects from a crash on a model that only called a tool, and from text that is found elsewhere.
     """
     _expect_floors(h, EMPTY_MESSAGES, "a message without an answer")
-    for id in h.slow_ids:
+    for id in h.slow_ids[:1]:
         if (text := _gold_text(h, id)) is None:
             continue
         _expect_floor(h, _attempt(h, {"role": "user", "content": text}, id, "the user's words"), "the user's words")
         for content in (text, [{"type": "text", "text": text}]):
             trace = _attempt(h, {"role": "assistant", "content": content}, id, "the gold answer as a message")
-            expect_equal(f"the gold answer of task {id!r} as a message", wanted=h.gold_trace(id).score, seen=trace.score)
+            expect_equal(f"the gold message to task {id!r}", wanted=h.gold_trace(id).score, seen=trace.score)
 
 
 def scores_survive_json(h: Harness) -> None:
@@ -120,7 +120,7 @@ def _attempt(h: Harness, episode: Episode, id: str, what: str) -> Trace:
 
 def _crash(what: str, error: Exception) -> ContractError:
     seen = f"{type(error).__name__}: {show(str(error))}"
-    return ContractError(f"{what}\n  wanted: the floor (an answer is never the environment's failure)\n  seen:   {seen}")
+    return ContractError(f"{what}\n  wanted: the floor: an answer is no failure of ours\n  seen:   {seen}")
 
 
 def _expect_floor(h: Harness, trace: Trace, what: str) -> None:
@@ -145,7 +145,7 @@ def _expect_sound(score: Score) -> None:
 
 def _gold_text(h: Harness, id: str) -> str | None:
     """The gold answer, where it is one text."""
-    actions = actions_of(h.subject.gold(id)[0])
+    actions = actions_of(h.gold(id))
     return actions[0] if len(actions) == 1 and isinstance(actions[0], str) and h.max_turns == 1 else None
 
 

@@ -17,7 +17,7 @@ def flags_are_listed(h: Harness) -> None:
     """
     hidden = [p.name for p in h.parameters.values() if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     if hidden:
-        fail("parameters of make", wanted="names", seen=f"*{hidden[0]}, which hides them: give make as the class itself")
+        fail("parameters of make", wanted="names", seen=f"*{hidden[0]}, which hides them: give the class itself")
     listed, known = set(h.subject.flags) | {"split"}, set(h.parameters)
     if unlisted := sorted(known - listed):
         fail("flags of the subject", wanted=f"values for {', '.join(unlisted)}", seen="none: a flag nobody tests")
@@ -29,8 +29,8 @@ def flags_are_listed(h: Harness) -> None:
 
 
 def flags_are_alive(h: Harness) -> None:
-    """Every value of a flag leaves another trace: another prompt, info, observation or reward. Protects from a flag that
-    nothing reads. The score's own ``profile`` label doesn't count, since a label proves nothing.
+    """Every value of a flag leaves another trace: another prompt, info, observation or reward. Protects from a flag
+    that nothing reads. The score's own ``profile`` label doesn't count, since a label proves nothing.
     """
     flags: dict[str, Sequence[Any]] = {flag: values for flag, values in h.subject.flags.items() if flag in h.parameters}
     if "split" in h.parameters:
@@ -50,7 +50,7 @@ def _trace(h: Harness, flag: str, value: Any) -> Any:
     if flag != "split":
         for id in h.slow_ids:
             with h.env(h.split_of[id], **{flag: value}) as env:
-                trace = h.play(env, h.subject.gold(id)[0], id)
-            seen.append([trace.observations[0], trace.rewards, trace.infos[:-1], trace.infos[-1] | {"score": None}])
-            seen.append(trace.score.model_copy(update={"profile": ""}))
+                trace = h.play(env, h.gold(id), id)
+            trace.infos[-1]["score"] = trace.score.model_copy(update={"profile": ""})
+            seen.append(trace)
     return comparable(seen)

@@ -45,7 +45,8 @@ def observations_are_in_their_space(h: Harness) -> None:
     for split, ids in h.by_split(h.quick_ids).items():
         with h.env(split) as env:
             for id in ids:
-                _expect_in_space(env.observation_space, env.reset(options={"task": id})[0], f"the prompt of task {id!r}")
+                observation, _ = env.reset(options={"task": id})
+                _expect_in_space(env.observation_space, observation, f"the prompt of task {id!r}")
     for id in h.slow_ids:
         with h.env(h.split_of[id]) as env:
             for observation in _observations(h.gold_trace(id), h.play_fresh("", id)):

@@ -28,7 +28,7 @@ def show(value: Any, limit: int = 200) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """``value`` as plain lists, dicts and scalars that ``==`` compares. Of a ``Score``, only ``seconds`` is left out."""
+    """``value`` as plain lists, dicts and scalars that ``==`` compares. A ``Score`` comes without ``seconds``, only."""
     if isinstance(value, Score):
         return comparable(value.model_dump(exclude={"seconds"}))
     if isinstance(value, BaseModel):
@@ -51,7 +51,8 @@ def first_difference(wanted: Any, seen: Any, path: str = "") -> tuple[str, str, 
     if isinstance(wanted, dict) and isinstance(seen, dict):
         for key in sorted(wanted.keys() | seen.keys(), key=repr):
             if key not in wanted or key not in seen:
-                return f"{path}[{key!r}]", *("nothing" if key not in side else show(side[key]) for side in (wanted, seen))
+                left, right = ("nothing" if key not in side else show(side[key]) for side in (wanted, seen))
+                return f"{path}[{key!r}]", left, right
             if found := first_difference(wanted[key], seen[key], f"{path}[{key!r}]"):
                 return found
         return None

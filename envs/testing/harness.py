@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import gymnasium
@@ -58,7 +58,8 @@ class Harness:
     def __init__(self, subject: EnvSubject) -> None:
         self.subject = subject
         self.parameters = inspect.signature(subject.make).parameters
-        self._gold: dict[str, Trace] = {}
+        self._gold: dict[str, tuple[Episode, float]] = {}
+        self._traces: dict[str, Trace] = {}
         self._direct: dict[str, Score] = {}
 
     def config(self, split: Split | None = None) -> dict[str, Any]:
@@ -108,15 +109,25 @@ class Harness:
     @property
     def quick_ids(self) -> tuple[str, ...]:
         """The tasks of the cheap checks."""
-        return tuple(self.split_of) if self.subject.quick_ids is None else self.subject.quick_ids
+        chosen = self.subject.quick_ids
+        return self._known("quick_ids", tuple(self.split_of) if chosen is None else chosen)
 
     @property
     def slow_ids(self) -> tuple[str, ...]:
         """The tasks whose gold episodes are scored."""
-        if self.subject.slow_ids is not None:
-            return self.subject.slow_ids
-        first = {split: id for id, split in reversed(self.split_of.items())}
-        return tuple(first[split] for split in self.subject.splits if split in first)
+        chosen = self.subject.slow_ids
+        if chosen is None:
+            first = {split: id for id, split in reversed(self.split_of.items())}
+            chosen = tuple(first[split] for split in self.subject.splits if split in first)
+        return self._known("slow_ids", chosen)
+
+    def _known(self, name: str, ids: tuple[str, ...]) -> tuple[str, ...]:
+        """``ids``, unless a check over them would pass because there is nothing to look at."""
+        unknown = [id for id in ids if id not in self.split_of]
+        if unknown or not ids:
+            seen = f"unknown: {show(unknown)}" if unknown else "none"
+            fail(f"{name} of the subject", wanted="at least one task, all in its splits", seen=seen)
+        return ids
 
     def by_split(self, ids: tuple[str, ...]) -> dict[Split, list[str]]:
         """``ids`` grouped by split."""
@@ -126,7 +137,7 @@ class Harness:
         """Play one episode of a task (of the seed's sequence without ``id``) to its end."""
         observation, info = env.reset(seed=seed, options=None if id is None else {"task": id})
         trace = Trace(observations=[observation], infos=[copy.deepcopy(info)])
-        for _, action in zip(range(self.max_turns), chain(actions_of(episode), repeat("")), strict=False):
+        for action in self.turns(episode):
             observation, reward, terminated, truncated, info = env.step(action)
             trace.actions.append(action)
             trace.observations.append(observation)
@@ -137,16 +148,41 @@ class Harness:
                 return trace
         fail("an episode does not end", wanted=f"its end within {self.max_turns} steps", seen="neither flag is set")
 
+    def lockstep(self, envs: Sequence[TextEnv], episode: Episode) -> Iterator[list[Any]]:
+        """Step several environments (all reset) with the same actions; yields what each gave, turn by turn."""
+        for action in self.turns(episode):
+            results = [env.step(action) for env in envs]
+            yield results
+            if any(terminated or truncated for _, _, terminated, truncated, _ in results):
+                return
+
+    def turns(self, episode: Episode) -> Iterator[Action]:
+        """The actions of an episode, then empty texts, up to the turn limit."""
+        return islice(chain(actions_of(episode), repeat("")), self.max_turns)
+
     def play_fresh(self, episode: Episode, id: str) -> Trace:
         """Play one episode of a task in an environment of its own."""
         with self.env(self.split_of[id]) as env:
             return self.play(env, episode, id)
 
+    def gold(self, id: str) -> Episode:
+        """The known good episode of a task."""
+        return self._gold_of(id)[0]
+
+    def least(self, id: str) -> float:
+        """The least reward that the gold episode must reach."""
+        return self._gold_of(id)[1]
+
+    def _gold_of(self, id: str) -> tuple[Episode, float]:
+        if id not in self._gold:
+            self._gold[id] = self.subject.gold(id)  # may be dear, like everything else that is kept here
+        return self._gold[id]
+
     def gold_trace(self, id: str) -> Trace:
         """The gold episode of a task, in an environment of its own. Played once."""
-        if id not in self._gold:
-            self._gold[id] = self.play_fresh(self.subject.gold(id)[0], id)
-        return self._gold[id]
+        if id not in self._traces:
+            self._traces[id] = self.play_fresh(self.gold(id), id)
+        return self._traces[id]
 
     def direct_score(self, id: str, trace: Trace) -> Score:
         """What the scorer itself says of an episode. It gets the task without its prompt, as offline scoring does."""

@@ -139,7 +139,7 @@ def text_legend() -> Text:
 
 def text_frame(frame: Frame) -> list[Text]:
     """14 lines of ``TEXT_WIDTH`` characters: step and score, action, and the board in a box."""
-    side = Text("│", Style(dim=True))
+    side = Text().append("│", Style(dim=True))  # a styled Text would lend its style to the line that follows
     edge = "─" * (TEXT_WIDTH - 2)
     captions = [Text(line) for line in (progress_line(frame), action_line(frame))]
     for caption in captions:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from weightgym.rewards.contracts import ModelError
 
@@ -76,6 +77,10 @@ class Block:
         removed = min(self.indent, len(line) - len(line.lstrip(" \t")))
         return self.first_line + row, offset - before.rfind("\n") + removed
 
+    def fail(self, code: str, offset: int, message: str) -> NoReturn:
+        """Raise the ``EditsError`` of that character of ``code``."""
+        raise EditsError(code, message, *self.place(offset))
+
 
 def find_block(answer: str) -> Block:
     """The last ``edits`` block of the answer.
@@ -86,8 +91,8 @@ def find_block(answer: str) -> Block:
     _check_size(answer)
     text = answer.replace("\r\n", "\n").replace("\r", "\n")
     opening = None
-    for opening in _OPENING.finditer(text):
-        pass
+    for match in _OPENING.finditer(text):
+        opening = match
     if opening is None:
         raise EditsError("no_block", _no_block(text))
     line = text.count("\n", 0, opening.start()) + 1

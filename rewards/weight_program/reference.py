@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,7 @@ def observe(game: str, state: Bool) -> Bool:
     return seen
 
 
+@np.errstate(over="ignore", under="ignore")
 def softmax_sums(wide: dict[str, Float64], observation: Bool) -> list[float]:
     """Running sums of ``RN32(exp(RN32(logit - max logit)))``; ``wide`` holds the six tensors in float64."""
     h1 = tanh32(total(wide["b1"], wide["W1"][np.flatnonzero(observation)]))
@@ -93,12 +94,9 @@ def sample(cumulative: list[float], u: float) -> int:
     return sum(c <= u * cumulative[-1] for c in cumulative[: ACTIONS - 1])
 
 
-def total(start: Float64, rows: Iterable[Float64]) -> Float64:
-    """``start`` plus the rows, added one after the other."""
-    z = start.copy()
-    for row in rows:
-        z += row
-    return z
+def total(start: Float64, rows: Float64) -> Float64:
+    """``start`` plus the rows, added one after the other (``np.sum`` would pair them up, and round otherwise)."""
+    return np.asarray(np.add.accumulate(np.vstack([start, rows]))[-1])
 
 
 def tanh32(z: Float64) -> Float64:
@@ -108,5 +106,4 @@ def tanh32(z: Float64) -> Float64:
 
 def round32(x: Float64) -> Float64:
     """Round to the nearest float32 (past its range: to infinity), as float64."""
-    with np.errstate(over="ignore", under="ignore"):
-        return x.astype(np.float32).astype(np.float64)
+    return x.astype(np.float32).astype(np.float64)

@@ -14,15 +14,6 @@ constexpr int kTimeLimit = 2500;
 
 enum Channel { kChicken, kCar, kSpeed1, kChannels = kSpeed1 + 5 };
 
-// Eight lanes are eight bytes of a word (lane i at bit 8i), all below 128, and are worked on at once.
-using Lanes = uint64_t;
-constexpr Lanes kEach = 0x0101010101010101u;
-
-constexpr int at(Lanes lanes, int lane) { return static_cast<int>(lanes >> (8 * lane)) & 0xff; }
-
-/// 1 in the lanes that are at least `bound` (1 to 128), 0 elsewhere.
-constexpr Lanes at_least(Lanes lanes, unsigned bound) { return ((lanes + kEach * (128 - bound)) >> 7) & kEach; }
-
 /// Columns 0 to 18, brought back to 0 to 9.
 constexpr Lanes around(Lanes columns) { return columns - at_least(columns, kGrid) * kGrid; }
 
@@ -36,12 +27,13 @@ struct Freeway {
 
   void deal_speeds(Mt19937& rng) {
     speed = forward = 0;
-    for (int lane = 0; lane < kLanes; ++lane) speed |= static_cast<Lanes>(rng.integer(1, 6)) << (8 * lane);
+    for (int lane = 0; lane < kLanes; ++lane) speed |= in_lane(rng.integer(1, 6), lane);
     for (int lane = 0; lane < kLanes; ++lane) {
       const double side = rng.uniform() - 0.5;
-      forward |= (side > 0 ? Lanes{1} : Lanes{kGrid - 1}) << (8 * lane);
-      // One draw in 2^53 has no side, which makes the speed 0 (MinAtar can't draw such a car; here it has no trail).
-      if (side == 0) speed &= ~(Lanes{0xff} << (8 * lane));
+      forward |= in_lane(side > 0 ? 1 : kGrid - 1, lane);
+      // One draw in 2^53 has no side. That car goes left in every step, and its trail, which MinAtar can't paint either
+      // (its own painting of it fails), stays dark.
+      if (side == 0) speed &= ~in_lane(0xff, lane);
     }
     timer = speed;
   }
@@ -59,7 +51,7 @@ struct Freeway {
   /// All cars whose timer is up move by one.
   void drive() {
     const Lanes waits = at_least(timer, 1);
-    const Lanes moves = (kEach - waits) * 0xff;
+    const Lanes moves = filled(kEach - waits);
     timer = timer - waits + (speed & moves);
     column = around(column + (forward & moves));
   }

@@ -36,6 +36,19 @@ constexpr int clamp(int value, int low, int high) { return value < low ? low : v
 constexpr uint64_t shift_left(uint64_t row) { return row >> kCellBits; }
 constexpr uint64_t shift_right(uint64_t row) { return (row << kCellBits) & kRowBits; }
 
+// Eight small things at once, one in each byte of a word (lane i at bit 8i), all values below 128.
+using Lanes = uint64_t;
+constexpr Lanes kEach = 0x0101010101010101u;
+
+constexpr int at(Lanes lanes, int lane) { return static_cast<int>(lanes >> (8 * lane)) & 0xff; }
+constexpr Lanes in_lane(int value, int lane) { return static_cast<Lanes>(value) << (8 * lane); }
+
+/// 1 in the lanes that are at least `bound` (1 to 128), 0 elsewhere.
+constexpr Lanes at_least(Lanes lanes, unsigned bound) { return ((lanes + kEach * (128 - bound)) >> 7) & kEach; }
+
+/// All bits of the lanes that hold 1, of lanes that hold 0 or 1.
+constexpr Lanes filled(Lanes ones) { return ones * 0xff; }
+
 /// The table of a game whose state has reset(rng), step(action, rng) and observe(masks, rows).
 template <class State>
 constexpr Game game_table(const char* name, uint32_t native_channels) {

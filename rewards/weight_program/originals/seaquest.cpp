@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-only
 // Seaquest of MinAtar 1.0.15 (by Kenny Young and Tian Tian, GPL-3.0), written anew: shoot fish and submarines (+1),
 // collect divers, and surface before the oxygen ends; with six divers that pays the oxygen left.
+//
+// MinAtar keeps lists; here everything has a fixed slot, because with ramping off everything runs to a timetable of 60
+// steps. An enemy may come every 20 steps, a diver every 30; both move at ages 5, 11, ..., 53 and leave the board at 59,
+// just before their slot is due again. A submarine fires at ages 10, 21, ..., 54, and its bullet is gone 10 steps later.
+// So an enemy never moves and fires in one step, and the order of MinAtar's lists shows only among the divers: a row's
+// enemies all swim one way, 3 columns or more apart, so no two ever share a cell, and no more do two bullets of ours.
+// (MinAtar's removal by value takes the older of two bullets only where an enemy comes in at the edge, onto the older
+// one, and the younger hits it. That bullet then flies on, off the board, as the older would have done.)
 #include "games.hpp"
 
 namespace weightgym::originals {
@@ -9,11 +17,10 @@ namespace {
 constexpr int kOxygen = 200;
 constexpr int kOxygenCell = kOxygen / kGrid;  // a cell of the gauge, and a point of the reward
 constexpr int kSeats = 6;
-constexpr int kEnemyInterval = 20;
-constexpr int kDiverInterval = 30;
-constexpr int kMoveInterval = 5;
 constexpr int kCannonInterval = 5;
-constexpr int kEnemyShotInterval = 10;
+constexpr int kEnemies = 3;
+constexpr int kDivers = 2;
+constexpr int kShots = 2;  // the cannon loads for 5 steps and a bullet of ours flies for 9
 
 enum Channel {
   kFront,
@@ -29,228 +36,199 @@ enum Channel {
   kChannels
 };
 
-/// Whatever swims or flies along a row. It may be one column off the board while it is being removed.
-struct Thing {
-  int8_t column, row;
-  bool right;
-  uint8_t move_timer, shot_timer;  // 0 where a kind has none
+// The lanes of what the player may meet: three enemies, the bullet of each, two divers.
+constexpr int kFirstBullet = kEnemies;
+constexpr int kFirstDiver = 2 * kEnemies;
+constexpr Lanes kEnemyLanes = 0x010101;
+constexpr Lanes kBulletLanes = kEnemyLanes << (8 * kFirstBullet);
+constexpr Lanes kDiverLanes = Lanes{0x0101} << (8 * kFirstDiver);
 
-  void advance() { column = static_cast<int8_t>(column + (right ? 1 : -1)); }
-  bool is_at(int c, int r) const { return (column == c) & (row == r); }
-  bool is_at(const Thing& other) const { return is_at(other.column, other.row); }
-  bool is_gone() const { return static_cast<unsigned>(column) >= kGrid; }
-  bool operator==(const Thing& other) const {
-    return is_at(other) & (right == other.right) & (move_timer == other.move_timer) & (shot_timer == other.shot_timer);
-  }
+constexpr int kHour = 60;
+constexpr int kFirstStep = kHour;  // like minute 0, but nothing is due
+constexpr int kNobody = -1;
+
+/// What is due in one step: the slots concerned.
+struct Minute {
+  int8_t enemy_comes = kNobody, enemy_moves = kNobody, enemy_fires = kNobody;
+  int8_t diver_comes = kNobody;
+  bool divers_move = false;
 };
 
-/// Things in order of age. MinAtar walks them from the youngest to the oldest and removes by value, so the one that
-/// goes is the oldest of equals: then the walk meets the younger again, one place further down.
-struct School {
-  // Enemies and divers come every 20 and 30 steps and take 60 to cross, bullets live for 10 steps at most and a gun
-  // loads for 5 or more: no school ever holds more than four.
-  static constexpr int kCapacity = 8;
-  Thing things[kCapacity];
-  int count;
+struct Timetable {
+  Minute minutes[kHour + 1];
+};
 
-  /// False when it is full.
-  bool add(const Thing& thing) {
-    if (count == kCapacity) return false;
-    things[count++] = thing;
-    return true;
-  }
-
-  void remove_at(int index) {
-    --count;
-    for (int i = index; i < count; ++i) things[i] = things[i + 1];
-  }
-
-  /// Removes the first that equals things[index], and says where the one that was there is now: -1 if it went itself.
-  int remove_equal(int index) {
-    for (int i = 0; i < index; ++i) {
-      if (things[i] == things[index]) {
-        remove_at(i);
-        return index - 1;
-      }
+constexpr Timetable timetable() {
+  Timetable table{};
+  for (int now = 0; now < kHour; ++now) {
+    Minute& minute = table.minutes[now];
+    for (int8_t slot = 0; slot < kEnemies; ++slot) {
+      const int age = (now - 20 * slot + kHour) % kHour;
+      if (age == 0) minute.enemy_comes = slot;
+      if (age % 6 == 5) minute.enemy_moves = slot;
+      if (age % 11 == 10) minute.enemy_fires = slot;
     }
-    remove_at(index);
-    return -1;
+    for (int8_t slot = 0; slot < kDivers; ++slot)
+      if (now == 30 * slot) minute.diver_comes = slot;
+    minute.divers_move = now % 6 == 5;  // both: 30 is a multiple of 6
   }
+  return table;
+}
 
-  /// The first at the cell of `thing`, or -1.
-  int find_at(const Thing& thing) const {
-    for (int i = 0; i < count; ++i)
-      if (things[i].is_at(thing)) return i;
-    return -1;
-  }
+constexpr Timetable kTimetable = timetable();
 
-  /// Whether one in this row swims the other way.
-  bool opposes(int row, bool right) const {
-    for (int i = 0; i < count; ++i)
-      if (things[i].row == row && things[i].right != right) return true;
-    return false;
-  }
+// The cell of column x - 1, and the cell behind a thing there (x for one that swims right, x + 2 for one to the left).
+constexpr int kOff = kGrid + 1;
+constexpr uint64_t kFronts[] = {0, cell(0), cell(1), cell(2), cell(3), cell(4), cell(5), cell(6), cell(7), cell(8), cell(9)};
+constexpr uint64_t kBehind[] = {0,       0,       cell(0), cell(1), cell(2), cell(3), cell(4),
+                                cell(5), cell(6), cell(7), cell(8), cell(9), 0};
+
+struct Shot {
+  int x, row, step;  // x = column + 1, 0 when it is gone; step 1 or -1
 };
 
 struct Seaquest {
-  School friendly_bullets, enemy_bullets, fish, subs, divers;
-  int column, row;  // of the player's front
-  bool right;
+  Lanes xs, rows;          // column + 1, or 0 in an empty lane; row
+  Lanes to_right, to_left;  // 1 in the lanes of things that go this way
+  Shot shots[kShots];      // the player's
+  int next_shot;
+  uint8_t kind[kEnemies];  // kFish or kSub
+  int column, row;         // of the player's front
+  bool faces_right;
   int oxygen;
   int seated;  // divers on board; below zero after surfacing with six
-  int enemy_timer, diver_timer, cannon_timer;
+  int cannon_timer;
+  int minute;
   bool at_surface;
-  bool over, fault;
+  bool over;
 
   void reset(Mt19937&) {
     column = 5;
-    row = 0;
     oxygen = kOxygen;
-    enemy_timer = kEnemyInterval;
-    diver_timer = kDiverInterval;
+    minute = kFirstStep;
     at_surface = true;
   }
 
-  void add(School& school, const Thing& thing) { fault |= !school.add(thing); }
-
-  bool meets(const Thing& thing) const { return thing.is_at(column, row); }
-
-  static Thing at_edge(bool right, int row, int shot_timer) {
-    return {static_cast<int8_t>(right ? 0 : kEdge), static_cast<int8_t>(row), right, kMoveInterval,
-            static_cast<uint8_t>(shot_timer)};
+  /// 1 in the lanes whose thing is at this cell.
+  Lanes things_at(int x, int r) const {
+    return kEach - at_least((xs ^ kEach * static_cast<Lanes>(x)) | (rows ^ kEach * static_cast<Lanes>(r)), 1);
   }
 
-  void spawn_enemy(Mt19937& rng) {
-    const bool to_right = rng.uniform() < 0.5;
+  Lanes met() const { return things_at(column + 1, row); }
+
+  void place(int lane, int x, int r, bool right) {
+    const Lanes others = ~in_lane(0xff, lane);
+    xs = (xs & others) | in_lane(x, lane);
+    rows = (rows & others) | in_lane(r, lane);
+    to_right = (to_right & others) | in_lane(right, lane);
+    to_left = (to_left & others) | in_lane(!right, lane);
+  }
+
+  void remove(Lanes which) {
+    const Lanes others = ~filled(which);
+    xs &= others;
+    to_right &= others;
+    to_left &= others;
+  }
+
+  void advance(Lanes which) {
+    xs = xs + (to_right & which) - (to_left & which);
+    xs &= ~filled(at_least(xs, kOff));
+    const Lanes on_board = at_least(xs, 1);
+    to_right &= on_board;
+    to_left &= on_board;
+  }
+
+  void bring_enemy(int slot, Mt19937& rng) {
+    const bool right = rng.uniform() < 0.5;
     const bool is_sub = rng.uniform() < 1.0 / 3.0;
-    const int at = rng.integer(1, kEdge);
-    if (subs.opposes(at, to_right) || fish.opposes(at, to_right)) return;
-    add(is_sub ? subs : fish, at_edge(to_right, at, is_sub ? kEnemyShotInterval : 0));
+    const int at_row = rng.integer(1, kEdge);
+    const Lanes opposed = right ? to_left : to_right;
+    const Lanes same_row = kEach - at_least(rows ^ kEach * static_cast<Lanes>(at_row), 1);
+    if (opposed & same_row & kEnemyLanes) return;
+    place(slot, right ? 1 : kGrid, at_row, right);
+    kind[slot] = is_sub ? kSub : kFish;
   }
 
-  void spawn_diver(Mt19937& rng) {
-    const bool to_right = rng.uniform() < 0.5;
-    add(divers, at_edge(to_right, rng.integer(1, kEdge), 0));
-  }
-
-  void spawn(Mt19937& rng) {
-    if (enemy_timer == 0) {
-      spawn_enemy(rng);
-      enemy_timer = kEnemyInterval;
-    }
-    if (diver_timer == 0) {
-      spawn_diver(rng);
-      diver_timer = kDiverInterval;
-    }
+  void bring_diver(int slot, Mt19937& rng) {
+    const bool right = rng.uniform() < 0.5;
+    place(kFirstDiver + slot, right ? 1 : kGrid, rng.integer(1, kEdge), right);
   }
 
   void act(int action) {
     if (action == kFire && cannon_timer == 0) {
-      add(friendly_bullets, {static_cast<int8_t>(column), static_cast<int8_t>(row), right, 0, 0});
+      shots[next_shot] = {column + 1, row, faces_right ? 1 : -1};
+      next_shot ^= 1;
       cannon_timer = kCannonInterval;
     }
     column = clamp(column + kColumnMove[action], 0, kEdge);
     row = clamp(row + kRowMove[action], 0, kEdge - 1);
-    right = (right && action != kLeft) || action == kRight;
+    faces_right = (faces_right | (action == kRight)) & (action != kLeft);
   }
 
-  int move_friendly_bullets() {
+  int move_shots() {
     int kills = 0;
-    for (int i = friendly_bullets.count - 1; i >= 0; --i) {
-      Thing& bullet = friendly_bullets.things[i];
-      bullet.advance();
-      if (bullet.is_gone()) {
-        friendly_bullets.remove_equal(i);
-        continue;
-      }
-      School* struck = &fish;
-      int target = fish.find_at(bullet);
-      if (target < 0) {
-        struck = &subs;
-        target = subs.find_at(bullet);
-      }
-      if (target < 0) continue;
-      struck->remove_at(target);
-      friendly_bullets.remove_equal(i);
+    for (Shot& shot : shots) {
+      if (shot.x == 0) continue;
+      shot.x += shot.step;
+      if (shot.x == kOff) shot.x = 0;
+      if (shot.x == 0) continue;
+      const Lanes struck = things_at(shot.x, shot.row) & kEnemyLanes;
+      if (struck == 0) continue;
+      remove(struck);
+      shot.x = 0;
       ++kills;
     }
     return kills;
   }
 
-  bool takes(const Thing& diver) const { return meets(diver) && seated < kSeats; }
+  bool takes(Lanes diver) {
+    if ((met() & diver) == 0 || seated == kSeats) return false;
+    remove(diver);
+    ++seated;
+    return true;
+  }
 
-  void move_divers() {
-    for (int i = divers.count - 1; i >= 0; --i) {
-      Thing& diver = divers.things[i];
-      bool taken = takes(diver);
-      if (!taken) {
-        if (diver.move_timer > 0) {
-          --diver.move_timer;
-          continue;
-        }
-        diver.move_timer = kMoveInterval;
-        diver.advance();
-        taken = takes(diver);
-      }
-      if (taken || diver.is_gone()) divers.remove_equal(i);
-      seated += taken;
+  /// The younger diver goes first: there may be one seat left for two.
+  void move_divers(bool due) {
+    if (!due && (met() & kDiverLanes) == 0) return;
+    const int younger = minute < 30 ? 0 : 1;
+    const int slots[kDivers] = {younger, 1 - younger};
+    for (const int slot : slots) {
+      const Lanes diver = in_lane(1, kFirstDiver + slot);
+      if (takes(diver) || !due) continue;
+      advance(diver);
+      takes(diver);
     }
   }
 
-  /// Moves enemy `index` when its time has come, and says where it is now in its school (-1: removed).
-  int move_enemy(School& school, int index, int* kills) {
-    Thing& enemy = school.things[index];
-    over |= meets(enemy);
-    if (enemy.move_timer > 0) {
-      --enemy.move_timer;
-      return index;
-    }
-    enemy.move_timer = kMoveInterval;
-    enemy.advance();
-    if (enemy.is_gone()) return school.remove_equal(index);
-    if (meets(enemy)) {
+  int move_enemy(int slot) {
+    advance(in_lane(1, slot));
+    const int x = at(xs, slot), r = at(rows, slot);
+    if (x == 0) return 0;
+    if (x == column + 1 && r == row) {
       over = true;
-      return index;
+      return 0;
     }
-    const int bullet = friendly_bullets.find_at(enemy);
-    if (bullet < 0) return index;
-    friendly_bullets.remove_at(bullet);
-    ++*kills;
-    return school.remove_equal(index);
+    for (Shot& shot : shots) {
+      if (shot.x != x || shot.row != r) continue;
+      remove(in_lane(1, slot));
+      shot.x = 0;
+      return 1;
+    }
+    return 0;
   }
 
-  int move_subs() {
-    int kills = 0;
-    for (int i = subs.count - 1; i >= 0; --i) {
-      Thing sub = subs.things[i];
-      if (sub.move_timer == 0) sub.advance();
-      const int now = move_enemy(subs, i, &kills);
-      // The gun outlives the submarine: one that was just removed may still fire, from off the board too.
-      if (sub.shot_timer == 0) {
-        sub.shot_timer = kEnemyShotInterval;
-        add(enemy_bullets, {sub.column, sub.row, sub.right, 0, 0});
-      } else {
-        --sub.shot_timer;
-      }
-      if (now >= 0) subs.things[now].shot_timer = sub.shot_timer;
-    }
+  int move_enemies(const Minute& due) {
+    over |= (met() & kEnemyLanes) != 0;
+    const int kills = due.enemy_moves == kNobody ? 0 : move_enemy(due.enemy_moves);
+    if (due.enemy_fires != kNobody && kind[due.enemy_fires] == kSub && at(xs, due.enemy_fires) != 0)
+      place(kFirstBullet + due.enemy_fires, at(xs, due.enemy_fires), at(rows, due.enemy_fires),
+            at(to_right, due.enemy_fires) != 0);
+    const Lanes before = met();
+    advance(kBulletLanes);
+    over |= ((before | met()) & kBulletLanes) != 0;
     return kills;
-  }
-
-  int move_fish() {
-    int kills = 0;
-    for (int i = fish.count - 1; i >= 0; --i) move_enemy(fish, i, &kills);
-    return kills;
-  }
-
-  void move_enemy_bullets() {
-    for (int i = enemy_bullets.count - 1; i >= 0; --i) {
-      Thing& bullet = enemy_bullets.things[i];
-      over |= meets(bullet);
-      bullet.advance();
-      over |= meets(bullet);
-      if (bullet.is_gone()) enemy_bullets.remove_equal(i);
-    }
   }
 
   /// What surfacing pays. A seat is the price of the oxygen, whatever their number.
@@ -280,41 +258,36 @@ struct Seaquest {
   }
 
   StepResult step(int action, Mt19937& rng) {
-    spawn(rng);
+    const Minute& due = kTimetable.minutes[minute];
+    if (due.enemy_comes != kNobody) bring_enemy(due.enemy_comes, rng);
+    if (due.diver_comes != kNobody) bring_diver(due.diver_comes, rng);
     act(action);
-    int reward = move_friendly_bullets();
-    move_divers();
-    reward += move_subs();
-    move_enemy_bullets();
-    reward += move_fish();
-    enemy_timer -= enemy_timer > 0;
-    diver_timer -= diver_timer > 0;
+    int reward = move_shots();
+    move_divers(due.divers_move);
+    reward += move_enemies(due);
     cannon_timer -= cannon_timer > 0;
+    minute = minute >= kHour - 1 ? minute - (kHour - 1) : minute + 1;
     reward += breathe();
-    return {reward, (over ? kTerminal : 0) | (fault ? kFault : 0)};
+    return {reward, over ? kTerminal : 0};
   }
 
-  static void draw(const School& school, uint64_t body, uint64_t trail, uint64_t* rows) {
-    for (int i = 0; i < school.count; ++i) {
-      const Thing& thing = school.things[i];
-      const uint64_t wake = trail << (thing.column * kCellBits);
-      rows[thing.row] |= body << (thing.column * kCellBits) | (thing.right ? shift_left(wake) : shift_right(wake));
-    }
+  void draw(int lane, uint64_t body, uint64_t trail, Lanes behind, uint64_t* out) const {
+    out[at(rows, lane)] |= kFronts[at(xs, lane)] * body | kBehind[at(behind, lane)] * trail;
   }
 
-  void observe(const uint8_t* masks, uint64_t* rows) const {
-    light(rows, row, column, masks[kFront]);
-    light(rows, row, right ? column - 1 : column + 1, masks[kBack]);
-    draw(friendly_bullets, masks[kFriendlyBullet], 0, rows);
-    draw(enemy_bullets, masks[kEnemyBullet], 0, rows);
-    draw(fish, masks[kFish], masks[kTrail], rows);
-    draw(subs, masks[kSub], masks[kTrail], rows);
-    draw(divers, masks[kDiver], masks[kTrail], rows);
+  void observe(const uint8_t* masks, uint64_t* out) const {
+    const Lanes behind = xs + 2 * to_left;
+    for (int slot = 0; slot < kEnemies; ++slot) draw(slot, masks[kind[slot]], masks[kTrail], behind, out);
+    for (int slot = 0; slot < kEnemies; ++slot) draw(kFirstBullet + slot, masks[kEnemyBullet], 0, behind, out);
+    for (int slot = 0; slot < kDivers; ++slot) draw(kFirstDiver + slot, masks[kDiver], masks[kTrail], behind, out);
+    for (const Shot& shot : shots) out[shot.row] |= kFronts[shot.x] * masks[kFriendlyBullet];
+    light(out, row, column, masks[kFront]);
+    light(out, row, faces_right ? column - 1 : column + 1, masks[kBack]);
     // Oxygen fills row 9 from the left; divers end at column 8.
     const int air = oxygen > 0 ? oxygen / kOxygenCell : 0;
     const int crew = seated > 0 ? seated : 0;
-    rows[kEdge] |= (span(0, kGrid) & (cell(air) - 1)) * masks[kOxygenGauge];
-    rows[kEdge] |= (span(0, kEdge) & ~(cell(kEdge - crew) - 1)) * masks[kDiverGauge];
+    out[kEdge] |= (span(0, kGrid) & (cell(air) - 1)) * masks[kOxygenGauge];
+    out[kEdge] |= (span(0, kEdge) & ~(cell(kEdge - crew) - 1)) * masks[kDiverGauge];
   }
 };
 

@@ -1,0 +1,137 @@
+"""``weightgym score``."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from weightgym.cli.console import DEFAULT_ENV
+from weightgym.cli.score_answer import score_answer
+from weightgym.cli.score_file import FileOptions, score_file
+
+_EPILOG = """\b
+Examples:
+  weightgym score answer.txt --task original/breakout
+  weightgym score answers.jsonl --workers 8 --timeout 600
+  weightgym score answers.jsonl --resume
+  generate | weightgym score - -o scored.jsonl
+"""
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        raise click.BadParameter(f"must be more than 0 seconds, not {value:g}")
+    return value
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("input", metavar="INPUT")
+@click.option("-o", "--out", metavar="OUT", help="Where rows go; - for stdout. Default: INPUT with .scored.jsonl.")
+@click.option(
+    "--profile",
+    help="The set of scoring choices, such as wpb-v1-e20 (20 episodes only, for a quick look); each environment's "
+    "default otherwise. Scores compare only within one profile.",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes to score in. Default: the cores of this machine."
+)
+@click.option(
+    "--timeout",
+    type=float,
+    callback=_seconds,
+    metavar="SECONDS",
+    help="Give up on a row after this wall time: its process is killed and the row gets status timeout, no reward. "
+    "Default: no limit but the benchmark's own.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with OUT after an interruption: rows that have a reward stay, if their input line is unchanged; error "
+    "and timeout are tried again.",
+)
+@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@click.option("--task", help="INPUT is one plain answer to this task, scored here and printed.")
+@click.option("--env", help=f"The environment of --task. Default: {DEFAULT_ENV}.")
+@click.option("--json", "as_json", is_flag=True, help="With --task: print the score as a JSON object.")
+def score(
+    input: str,
+    out: str | None,
+    profile: str | None,
+    workers: int | None,
+    timeout: float | None,
+    resume: bool,
+    force: bool,
+    task: str | None,
+    env: str | None,
+    as_json: bool,
+) -> None:
+    """Score answers: a file of rows, or one plain answer with --task. INPUT may be - for stdin.
+
+    A row is a JSON object on one line: {"env": "weight-program", "task": "original/breakout", "completion": "…"}.
+    The completion is the whole response, or a list of chat messages; other fields are kept. The output is the same
+    row with a "score" (a "score" that it had becomes "previous_score"): status, reward, reason, metrics, info,
+    profile, seconds, and line and row_sha256 of the input line.
+
+    Status ok and invalid (the answer is at fault: the environment's floor) have a reward; error and timeout are ours
+    and have none. Bad rows are told on stderr and left out.
+
+    Exit code: 0 if every row got a reward, 1 if some did not, 2 if the command was wrong.
+    """
+    if task is not None:
+        given = {"-o": out, "--workers": workers, "--timeout": timeout, "--resume": resume, "--force": force}
+        _refuse(given, "goes with a file of rows, not with one answer (--task)")
+        raw = sys.stdin.buffer.read() if input == "-" else Path(input).read_bytes()
+        good = score_answer(raw, _name(input), env=env or DEFAULT_ENV, task=task, profile=profile, as_json=as_json)
+    else:
+        _refuse({"--env": env, "--json": as_json}, "goes with one answer (--task), not with a file of rows")
+        if resume and force:
+            raise click.UsageError("--resume and --force exclude each other: go on with OUT, or replace it")
+        target = _target(input, out)
+        if target is None:
+            _refuse({"--resume": resume, "--force": force}, "needs an output file (-o)")
+        options = FileOptions(target, profile, workers or _cores(), timeout, resume, force)
+        with ExitStack() as stack:
+            good = score_file(_rewindable(input, stack), _name(input), options)
+    if not good:
+        raise click.exceptions.Exit(1)
+
+
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    for name, value in given.items():
+        if value not in (None, False):
+            raise click.UsageError(f"{name} {why}")
+
+
+def _name(input: str) -> str:
+    return "<stdin>" if input == "-" else input
+
+
+def _target(input: str, out: str | None) -> Path | None:
+    """The output file; None for stdout, the default where the input has no name."""
+    if out == "-" or (out is None and input == "-"):
+        return None
+    return Path(out) if out is not None else Path(input.removesuffix(".jsonl") + ".scored.jsonl")
+
+
+def _rewindable(input: str, stack: ExitStack) -> BinaryIO:
+    """The input as a file that can be read twice: a pipe is copied to disk first."""
+    source = sys.stdin.buffer if input == "-" else stack.enter_context(open(input, "rb"))  # noqa: SIM115
+    if source.seekable():
+        return source
+    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    shutil.copyfileobj(source, spool)
+    return spool

@@ -1,0 +1,138 @@
+"""The output of a scoring run: lines appended as they come, found again after a crash, put in order at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+
+@dataclass(frozen=True)
+class OldRow:
+    """A row that an earlier run left: where it lies, and what its score says."""
+
+    offset: int
+    size: int
+    sha256: str
+    status: str
+    reward: float | None
+    profile: str
+
+
+class Journal:
+    """A file of output rows and an index of them by input line. Only the index is kept in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._index: dict[int, tuple[int, int]] = {}
+        self._end = 0
+
+    def __contains__(self, line: int) -> bool:
+        return line in self._index
+
+    def recover(self, name: str) -> dict[int, OldRow]:
+        """The rows of an earlier run, by input line; of several for one line, the last. Half a last line is left out.
+
+        Raises:
+            click.UsageError: the file holds anything but scored rows.
+        """
+        rows: dict[int, OldRow] = {}
+        for number, raw in enumerate(self._file, start=1):
+            if not raw.endswith(b"\n"):
+                break  # the run was killed as it wrote this
+            try:
+                line, row = _old_row(raw, self._end)
+            except (ValueError, TypeError, KeyError, RecursionError):
+                raise click.UsageError(
+                    f"{name}:{number} is not a row that this command wrote: name another output with -o, or replace "
+                    "the file with --force"
+                ) from None
+            rows[line] = row
+            self._end += len(raw)
+        return rows
+
+    def keep(self, line: int, row: OldRow) -> None:
+        """Let an old row stand."""
+        self._index[line] = row.offset, row.size
+
+    def cut(self) -> None:
+        """Remove what lies behind the recovered rows (everything, where none were)."""
+        if os.fstat(self._file.fileno()).st_size > self._end:
+            self._file.truncate(self._end)
+
+    def append(self, line: int, row: bytes) -> None:
+        """Write one row and flush it."""
+        self._file.seek(self._end)
+        self._file.write(row)
+        self._file.flush()
+        self._index[line] = self._end, len(row)
+        self._end += len(row)
+
+    def read(self, line: int) -> bytes:
+        """The row of that input line."""
+        offset, size = self._index[line]
+        self._file.seek(offset)
+        return self._file.read(size)
+
+    def finish(self, path: Path) -> None:
+        """Leave at ``path`` the rows of the index alone, in input order. Nobody sees a file in between."""
+        lines = sorted(self._index)
+        if self._is_ordered(lines):
+            return
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".weightgym-", suffix=".tmp")
+        try:
+            with open(handle, "wb") as ordered:
+                os.fchmod(handle, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
+                for line in lines:
+                    ordered.write(self.read(line))
+                ordered.flush()
+                os.fsync(handle)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def _is_ordered(self, lines: list[int]) -> bool:
+        end = 0
+        for line in lines:
+            offset, size = self._index[line]
+            if offset != end:
+                return False
+            end += size
+        return end == os.fstat(self._file.fileno()).st_size
+
+
+def _old_row(raw: bytes, offset: int) -> tuple[int, OldRow]:
+    score = json.loads(raw)["score"]
+    line, digest, status, reward, profile = (
+        score[name] for name in ("line", "row_sha256", "status", "reward", "profile")
+    )
+    texts = isinstance(digest, str) and isinstance(status, str) and isinstance(profile, str)
+    if type(line) is not int or not texts or not (reward is None or isinstance(reward, float)):
+        raise ValueError("not a score")
+    return line, OldRow(offset, len(raw), digest, status, reward, profile)
+
+
+def open_output(path: Path, source: BinaryIO, *, resume: bool, force: bool) -> BinaryIO | None:
+    """The output of an earlier run that this one resumes or replaces (``force``); None when there is none.
+
+    Raises:
+        click.UsageError: it is there and neither is wanted, or it is no regular file, or it is the input itself.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise click.UsageError(f"{path} is not a regular file: for rows on stdout give -o -")
+    if os.path.samestat(status, os.fstat(source.fileno())):
+        raise click.UsageError(f"{path} is the input: name another output with -o")
+    if not (resume or force):
+        raise click.UsageError(f"{path} exists: --resume goes on with it, --force replaces it, -o names another")
+    return open(path, "r+b")
