@@ -1,6 +1,6 @@
 """The policies that benchmarks and tests play: dense random ones, and ones that play each original game decently.
 
-The played-in ones were found by ``weightgym.trainers.evolution`` and are kept as 8-bit integers with one scale a tensor.
+The played-in ones were found by ``weightgym.trainers.evolution``; kept as 8-bit integers with a scale a tensor.
 ``python benchmarks/played_in.py GAME SECONDS`` looks for a better one, and keeps it if it is.
 """
 

@@ -1,8 +1,8 @@
 """How fast WeightProgramBench scores: the engine against the reference and against a float32 NumPy scorer.
 
-All three play the same policies on the same seeds, one core each, interleaved in rounds; a figure is the median over the
-rounds of CPU microseconds a step, a ratio is the median of the rounds' ratios. The NumPy scorer, written here, is what
-one would write without the exactness rules: float32 matrix products over the MinAtar package.
+All three play the same policies on the same seeds, one core each, interleaved in rounds. A figure is the median
+over the rounds of CPU microseconds a step, a ratio is the median of the rounds' ratios. The NumPy scorer, written here,
+is what one would write without the exactness rules: float32 matrix products over the MinAtar package.
 
     python benchmarks/wpb_scorer.py [--rounds 5] [--games breakout …] [--json FILE]
 """

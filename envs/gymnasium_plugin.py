@@ -1,8 +1,4 @@
-"""Makes Gymnasium know our environments: importing this module registers them.
-
-Gymnasium 1.x loads no plugins by itself, so either import this module first, or name it in the id:
-``gymnasium.make("weightgym.envs.gymnasium_plugin:weightgym/WeightProgram-v1")``.
-"""
+"""Makes Gymnasium know our environments."""
 
 from __future__ import annotations
 
@@ -19,6 +15,3 @@ def register() -> None:
     for spec in registry.specs():
         if spec.gym_id not in gymnasium.registry:
             gymnasium.register(id=spec.gym_id, entry_point=spec.env)
-
-
-register()

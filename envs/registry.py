@@ -10,9 +10,12 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from weightgym.rewards.contracts import Completion, Score, Split, Task, TaskError
+from weightgym.rewards.failures import TaskError
+
+if TYPE_CHECKING:  # pydantic would make `import weightgym.envs` slow
+    from weightgym.rewards.contracts import Completion, Score, Split, Task
 
 
 class TaskSource(Protocol):

@@ -1,6 +1,6 @@
 """The contracts that every benchmark shares: ``Task``, ``Score`` and the failure boundaries.
 
-This module imports nothing of ours, and everything of ours may import it.
+Everything of ours may import this module; it imports nothing of ours but the failures.
 """
 
 from __future__ import annotations
@@ -14,35 +14,38 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from weightgym.rewards.failures import (
+    BackendError,
+    GraderError,
+    ModelError,
+    SandboxError,
+    TaskError,
+    WeightgymError,
+)
+
+__all__ = [
+    "BackendError",
+    "Completion",
+    "GraderError",
+    "Message",
+    "ModelError",
+    "SandboxError",
+    "Score",
+    "Split",
+    "Status",
+    "Task",
+    "TaskError",
+    "WeightgymError",
+    "canonical_json",
+    "completion_text",
+    "sha256_hex",
+]
+
 Split = Literal["train", "test"]
 Status = Literal["ok", "invalid", "error", "timeout"]
 
 #: An answer: plain text, or the message list of a conversation (OpenAI chat format).
 Completion = str | Sequence[Mapping[str, Any]]
-
-
-class WeightgymError(Exception):
-    """Base of the failure boundaries. Every failure belongs to exactly one of the subclasses."""
-
-
-class ModelError(WeightgymError):
-    """The policy's output is at fault (it cannot be read as an answer). The message starts with a code and ``": "``."""
-
-
-class GraderError(WeightgymError):
-    """A scorer of ours is at fault; there is no reward."""
-
-
-class SandboxError(WeightgymError):
-    """The sandbox could not do its work (it did not start, it lost its process)."""
-
-
-class BackendError(WeightgymError):
-    """Generation failed (an engine or a server is at fault)."""
-
-
-class TaskError(WeightgymError):
-    """The task itself is bad or unknown: its id, its fields, or a file it needs."""
 
 
 def canonical_json(value: Any) -> str:

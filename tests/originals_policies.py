@@ -7,6 +7,7 @@ randomness. Actions are 0-5: no-op, left, up, right, down, fire.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -74,14 +75,13 @@ def asterix_collector(game: Any, state: State, rng: np.random.Generator) -> int:
 
 def breakout_keeper(game: Any, state: State, rng: np.random.Generator) -> int:
     """Stands where the ball will come down; either under it or, to send it back on its own path, one further."""
-    column, down = game.ball_x, game.ball_dir in (2, 3)
-    step = 1 if game.ball_dir in (1, 2) else -1
-    height = 8 - game.ball_y if down else 8 + game.ball_y
-    for _ in range(height):
-        step = step if 0 <= column + step <= 9 else -step
-        column = min(max(column + step, 0), 9)
-    corner = min(max(column + step, 0), 9)
-    return towards(game.pos, corner if rng.random() < 0.3 else column)
+    probe = copy.copy(game)
+    probe.brick_map = game.brick_map.copy()
+    while probe.ball_y != 8 or probe.ball_dir not in (2, 3):
+        probe.pos = probe.ball_x
+        probe.act(NOOP)
+    corner = probe.ball_x + (1 if probe.ball_dir == 2 else -1)
+    return towards(game.pos, min(max(corner, 0), 9) if rng.random() < 0.2 else probe.ball_x)
 
 
 # Freeway
@@ -125,14 +125,15 @@ def invaders_hunter(game: Any, state: State, rng: np.random.Generator) -> int:
 
 
 def invaders_host(game: Any, state: State, rng: np.random.Generator) -> int:
-    """Shoots the right side of a wave only, then waits at the right edge until the rest stands on the floor."""
+    """Shoots the right of a wave but for its top row, which keeps the wave wide; then waits at the right edge until
+    the left of it stands on the floor and turns."""
     if _falling(game, game.pos):
         return _dodge(game)
     rows, columns = np.nonzero(game.alien_map)
-    doomed = columns[columns > columns.min() + 3]
+    doomed = columns[(columns > columns.min() + 3) & (rows > rows.min())]
     if rows.max() > 7 or not doomed.size:
         return NOOP if game.pos == 9 or _falling(game, game.pos + 1) else RIGHT
-    if game.alien_map[:, game.pos].any() and game.pos in doomed and game.shot_timer == 0:
+    if game.pos in doomed and game.shot_timer == 0:
         return FIRE
     return towards(game.pos, int(doomed.max()))
 
@@ -180,14 +181,16 @@ def seaquest_diver(game: Any, state: State, rng: np.random.Generator) -> int:
 
 
 def seaquest_convoy(game: Any, state: State, rng: np.random.Generator) -> int:
-    """Follows its own bullets from edge to edge: two of them side by side where an enemy comes in."""
-    if game.sub_y != 4:
-        return DOWN if game.sub_y < 4 else UP
-    if game.shot_timer == 0 and rng.random() < 0.9:
+    """Has two bullets side by side at the right edge when an enemy is due: the only time when MinAtar's removal by
+    value takes the other bullet."""
+    if game.sub_y < 4:
+        return DOWN
+    due = game.e_spawn_timer
+    if due in (1, 6):
         return FIRE
-    if game.sub_x in (0, 9):
-        return RIGHT if game.sub_x == 0 else LEFT
-    return RIGHT if game.sub_or else LEFT
+    if 1 < due < 6 or game.sub_x < 3:
+        return RIGHT
+    return NOOP if game.sub_x == 3 and game.sub_or else LEFT
 
 
 #: Policies of each game, beside those that fit every game.

@@ -180,7 +180,7 @@ def test_completion_text(completion: object, text: str) -> None:
      [{"role": "assistant", "content": [{"type": "text", "text": 3}]}]],
 )  # fmt: skip
 def test_unreadable_completions_are_the_model_s_fault(completion: object) -> None:
-    with pytest.raises(ModelError, match="^bad_completion: "):
+    with pytest.raises(ModelError, match=r"^bad_completion: "):
         completion_text(completion)  # type: ignore[arg-type]
 
 

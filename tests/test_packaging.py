@@ -86,7 +86,8 @@ def test_what_the_archives_hold(dists: tuple[Path, Path]) -> None:
     assert not [name for name in names if name == "weightgym/__init__.py"]  # a namespace package
     for licence in ("Apache-2.0", "GPL-3.0-only"):
         assert any(name.endswith(f"licenses/LICENSES/{licence}.txt") for name in names)
-    members = tarfile.open(sdist).getnames()
+    with tarfile.open(sdist) as archive:
+        members = archive.getnames()
     for name in ("rewards/weight_program/engine/policy_kernel.hpp", "rewards/weight_program/originals/seaquest.cpp"):
         assert any(member.endswith(name) for member in members)
 
@@ -97,7 +98,7 @@ def test_wheel_in_a_clean_venv(dists: tuple[Path, Path], tmp_path: Path, wanted:
     pip(bin, "install", dists[1], cwd=tmp_path)
     assert reward(bin, tmp_path) == wanted
     assert "weightgym/WeightProgram-v1" in run(bin / "weightgym", "envs", cwd=tmp_path)
-    make = "import gymnasium; print(gymnasium.make('weightgym/WeightProgram-v1').spec.id)"
+    make = "import gymnasium, weightgym.envs; print(gymnasium.make('weightgym/WeightProgram-v1').spec.id)"
     assert "weightgym/WeightProgram-v1" in run(bin / "python", "-W", "error", "-c", make, cwd=tmp_path)
     prompt = subprocess.run(
         [bin / "weightgym", "prompt", "weight-program", "original/breakout"],

@@ -117,9 +117,9 @@ def test_gymnasium_learns_new_environments_without_a_warning() -> None:
 
 
 @pytest.mark.parametrize("code", [
-    "import gymnasium, weightgym.envs.gymnasium_plugin; gymnasium.spec('weightgym/WeightProgram-v1')",
-    "import weightgym.envs.gymnasium_plugin, gymnasium; gymnasium.spec('weightgym/WeightProgram-v1')",
-    "import gymnasium; gymnasium.make('weightgym.envs.gymnasium_plugin:weightgym/WeightProgram-v1').close()",
+    "import gymnasium, weightgym.envs; gymnasium.spec('weightgym/WeightProgram-v1')",
+    "import weightgym.envs, gymnasium; gymnasium.spec('weightgym/WeightProgram-v1')",
+    "import gymnasium; gymnasium.make('weightgym.envs:weightgym/WeightProgram-v1').close()",
     # In an interpreter of its own, since anything else may have imported them here.
     "import sys, weightgym.envs, weightgym.envs.registry; assert not {'numpy', 'gymnasium'} & set(sys.modules)",
 ])  # fmt: skip

@@ -44,8 +44,8 @@ class EnvSubject:
     gym_id: str | None = None
     #: Task ids of the cheap checks (prompts and invalid answers). Default: every id of every split.
     quick_ids: tuple[str, ...] | None = None
-    #: Task ids of the checks that score good answers: the first one 13 times, the others 4 times, and each once more for
-    #: every value of a flag. Default: the first id of every split.
+    #: Task ids of the checks that score good answers: the first one 13 times, the others 4 times, and each once more
+    #: for every value of a flag. Default: the first id of every split.
     slow_ids: tuple[str, ...] | None = None
     #: Episodes that do nothing.
     noops: tuple[Episode, ...] = ("",)

@@ -64,12 +64,12 @@ with ``` on a line of its own. Only the last such block of your answer counts. I
 
 - One assignment a line: `NAME = value`, `NAME[index] = value` or `NAME[index, index] = value`, with NAME one of W1, b1,
   W2, b2, W3, b3. `+=` and `-=` work too. Later lines overwrite earlier ones.
-- An index is an integer (negative counts from the end), a slice such as `0:8` or `::6`, or a list such as `[0, 3, 5]`. Two
-  lists pair up: `W1[[0, 1], [2, 3]]` is the two entries (0, 2) and (1, 3).
-- A value is a number or a nested list of numbers, of the selection's shape or one that broadcasts to it: a single number
-  fills the whole selection.
-- Comments (`# ...`) and blank lines are fine. Anything else is an error, and one error makes the whole answer invalid: no
-  arithmetic, no names or calls, no strings, no parentheses, no indentation, no inf or nan.
+- An index is an integer (negative counts from the end), a slice such as `0:8` or `::6`, or a list such as `[0, 3, 5]`.
+  Two lists pair up: `W1[[0, 1], [2, 3]]` is the two entries (0, 2) and (1, 3).
+- A value is a number or a nested list of numbers, of the selection's shape or one that broadcasts to it: a single
+  number fills the whole selection.
+- Comments (`# ...`) and blank lines are fine. Anything else is an error, and one error makes the whole answer invalid:
+  no arithmetic, no names or calls, no strings, no parentheses, no indentation, no inf or nan.
 - Limits: 1 MiB of answer, 20,000 assignments, lists nested at most 6 deep.
 
 Example (it only shows the form; input $example_input is channel $example_channel of row 9, column 4):

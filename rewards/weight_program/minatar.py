@@ -1,4 +1,4 @@
-"""Access to the installed MinAtar package (GPL-3.0, not copied here): the reference's games and the prompts' sources."""
+"""Access to the installed MinAtar package (GPL-3.0, not copied here): the reference's games, the prompts' sources."""
 
 from __future__ import annotations
 

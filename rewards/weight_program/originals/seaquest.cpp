@@ -77,11 +77,27 @@ constexpr Timetable timetable() {
 
 constexpr Timetable kTimetable = timetable();
 
-// The cell of column x - 1, and the cell behind a thing there (x for one that swims right, x + 2 for one to the left).
 constexpr int kOff = kGrid + 1;
-constexpr uint64_t kFronts[] = {0, cell(0), cell(1), cell(2), cell(3), cell(4), cell(5), cell(6), cell(7), cell(8), cell(9)};
-constexpr uint64_t kBehind[] = {0,       0,       cell(0), cell(1), cell(2), cell(3), cell(4),
-                                cell(5), cell(6), cell(7), cell(8), cell(9), 0};
+
+/// The cell of a thing and the one behind it, if that is on the board.
+struct Picture {
+  uint64_t body, wake;
+};
+
+struct Pictures {
+  Picture of[2 * kOff];  // by x = column + 1 for things that go right, by kOff + x for those that go left
+};
+
+constexpr Pictures pictures() {
+  Pictures table{};  // x = 0, an empty lane, has none
+  for (int column = 0; column < kGrid; ++column) {
+    table.of[column + 1] = {cell(column), shift_left(cell(column))};
+    table.of[kOff + column + 1] = {cell(column), shift_right(cell(column))};
+  }
+  return table;
+}
+
+constexpr Pictures kPictures = pictures();
 
 struct Shot {
   int x, row, step;  // x = column + 1, 0 when it is gone; step 1 or -1
@@ -271,23 +287,24 @@ struct Seaquest {
     return {reward, over ? kTerminal : 0};
   }
 
-  void draw(int lane, uint64_t body, uint64_t trail, Lanes behind, uint64_t* out) const {
-    out[at(rows, lane)] |= kFronts[at(xs, lane)] * body | kBehind[at(behind, lane)] * trail;
-  }
-
   void observe(const uint8_t* masks, uint64_t* out) const {
-    const Lanes behind = xs + 2 * to_left;
-    for (int slot = 0; slot < kEnemies; ++slot) draw(slot, masks[kind[slot]], masks[kTrail], behind, out);
-    for (int slot = 0; slot < kEnemies; ++slot) draw(kFirstBullet + slot, masks[kEnemyBullet], 0, behind, out);
-    for (int slot = 0; slot < kDivers; ++slot) draw(kFirstDiver + slot, masks[kDiver], masks[kTrail], behind, out);
-    for (const Shot& shot : shots) out[shot.row] |= kFronts[shot.x] * masks[kFriendlyBullet];
-    light(out, row, column, masks[kFront]);
-    light(out, row, faces_right ? column - 1 : column + 1, masks[kBack]);
+    const Lanes pictures = xs + kOff * to_left;
+    const auto draw = [&](int lane, uint64_t body, uint64_t wake) {
+      const Picture& picture = kPictures.of[at(pictures, lane)];
+      out[at(rows, lane)] |= picture.body * body | picture.wake * wake;
+    };
+    for (int slot = 0; slot < kEnemies; ++slot) {
+      draw(slot, masks[kind[slot]], masks[kTrail]);
+      draw(kFirstBullet + slot, masks[kEnemyBullet], 0);
+    }
+    for (int slot = 0; slot < kDivers; ++slot) draw(kFirstDiver + slot, masks[kDiver], masks[kTrail]);
+    for (const Shot& shot : shots) out[shot.row] |= kPictures.of[shot.x].body * masks[kFriendlyBullet];
+    out[row] |= cell(column) * masks[kFront] | cell(column + 1 - 2 * faces_right) * masks[kBack];
     // Oxygen fills row 9 from the left; divers end at column 8.
     const int air = oxygen > 0 ? oxygen / kOxygenCell : 0;
     const int crew = seated > 0 ? seated : 0;
-    out[kEdge] |= (span(0, kGrid) & (cell(air) - 1)) * masks[kOxygenGauge];
-    out[kEdge] |= (span(0, kEdge) & ~(cell(kEdge - crew) - 1)) * masks[kDiverGauge];
+    out[kEdge] |= (span(0, kGrid) & (cell(air) - 1)) * masks[kOxygenGauge] |
+                  (span(0, kEdge) & ~(cell(kEdge - crew) - 1)) * masks[kDiverGauge];
   }
 };
 
