@@ -180,6 +180,13 @@ def seaquest_diver(game: Any, state: State, rng: np.random.Generator) -> int:
     return FIRE if best_cost < 30 and in_front and game.shot_timer == 0 else best
 
 
+def seaquest_gambler(game: Any, state: State, rng: np.random.Generator) -> int:
+    """Surfaces with the last breath, in the very step that is too late."""
+    if game.diver_count > 0 and game.oxygen < 30:
+        return UP if game.sub_y > 1 or game.oxygen == 0 else NOOP
+    return seaquest_diver(game, state, rng)
+
+
 def seaquest_convoy(game: Any, state: State, rng: np.random.Generator) -> int:
     """Has two bullets side by side at the right edge when an enemy is due: the only time when MinAtar's removal by
     value takes the other bullet."""
@@ -198,6 +205,6 @@ SKILLED: dict[str, tuple[Policy, ...]] = {
     "asterix": (asterix_collector,),
     "breakout": (breakout_keeper,),
     "freeway": (freeway_walker, always(UP)),
-    "seaquest": (seaquest_diver, seaquest_convoy),
+    "seaquest": (seaquest_diver, seaquest_convoy, seaquest_gambler),
     "space_invaders": (invaders_hunter, invaders_host),
 }

@@ -92,16 +92,13 @@ def watch_breakout(game: Any) -> After:
 
 
 def watch_freeway(game: Any) -> After:
-    row = game.pos
-    on_car = 1 <= row <= 8 and game.cars[row - 1][0] == 4
+    row, stands = game.pos, game.move_timer > 0
 
     def after(reward: int) -> Iterator[str]:
         if reward:
             yield "win"
         elif game.pos == 9 and row < 8:
-            yield "hit"
-        if on_car:
-            yield "car on the chicken before it moved"
+            yield "hit while standing" if stands else "hit while walking"
         if game.terminal:
             yield "time up"
 
@@ -110,29 +107,28 @@ def watch_freeway(game: Any) -> After:
 
 def watch_seaquest(game: Any) -> After:
     divers, oxygen, row = game.diver_count, game.oxygen, game.sub_y
-    firing = [sub for sub in game.e_subs if sub[3] == 0 and sub[4] == 0]
     bullets = [(bullet, bullet[0]) for bullet in game.f_bullets]
-    doubtful = game.e_spawn_timer == 0
     enemies = len(game.e_subs) + len(game.e_fish)
-    air = game.oxygen
+    enemy_due = game.e_spawn_timer == 0
 
     def after(reward: int) -> Iterator[str]:
-        if game.surface and game.sub_y == 0 and row > 0 and game.oxygen == 200:
+        if game.surface and row > 0:
             yield "surfaced with six" if divers == 6 and reward else "surfaced in debt" if divers < 0 else "surfaced"
-        if game.terminal and oxygen <= 0:
-            yield "no air"
-        if game.terminal and game.sub_y == 0 and game.diver_count == 0 and not game.surface:
-            yield "surfaced empty"
-        if any(not any(sub is left for left in game.e_subs) for sub in firing):
-            yield "shot of a removed sub"
-        if any(abs(bullet[0] - x) > 1 for bullet, x in bullets):
-            yield "bullet walked twice"
-        if doubtful and not reward and len(game.e_subs) + len(game.e_fish) == enemies and enemies:
-            yield "no room for an enemy"
+            if game.terminal and oxygen <= 0:
+                yield "surfaced too late"
+        if game.terminal and not game.surface:
+            if game.sub_y == 0 and game.diver_count == 0:
+                yield "surfaced empty"
+            elif oxygen <= 0:
+                yield "drowned"
+            else:
+                yield "caught"
         if game.terminal and reward:
             yield "reward in the last step"
-        if air == 0 and row > 0 and game.sub_y == 0:
-            yield "surfaced without air"
+        if any(abs(bullet[0] - x) > 1 for bullet, x in bullets):
+            yield "removed by value"  # its equal went, and it flew on
+        if enemy_due and enemies and len(game.e_subs) + len(game.e_fish) == enemies and not reward:
+            yield "no room for an enemy"
 
     return after
 
@@ -141,8 +137,6 @@ def watch_space_invaders(game: Any) -> After:
     aliens, on_floor = np.count_nonzero(game.alien_map), bool(game.alien_map[9].any())
 
     def after(reward: int) -> Iterator[str]:
-        if reward > 1:
-            yield "two killed at once"
         if aliens == reward:
             yield "wave cleared"
         if on_floor and game.terminal and game.alien_map[0].any():
@@ -197,8 +191,86 @@ def check(episode: Episode) -> None:
     np.testing.assert_array_equal(replay(episode, bytes(mixed.tolist())), states.astype(np.int64) @ lights > 0)
 
 
-def sweep(game: str, policies: tuple[Policy, ...], first_seed: int, episodes: int, limit: int = STEPS) -> Counter[str]:
+def sweep(game: str, policies: tuple[Policy, ...], first_seed: int, episodes: int) -> Counter[str]:
     events: Counter[str] = Counter()
     for i in range(episodes):
-        check(play(game, policies[i % len(policies)], first_seed + i, events, limit=limit))
+        check(play(game, policies[i % len(policies)], first_seed + i, events))
     return events
+
+
+#: Rare paths, and how often the sweep of skilled play must at least have reached them.
+REACHED: dict[str, dict[str, int]] = {
+    "asterix": {"gold": 50, "gold when the rest moved": 50, "death": 2, "death when enemies moved": 2},
+    "breakout": {"wall rebuilt": 8, "ball among bricks": 4, "corner": 50, "paddle": 100},
+    "freeway": {"win": 100, "hit while standing": 50, "hit while walking": 20, "time up": 8},
+    "seaquest": {
+        "surfaced with six": 20,
+        "surfaced in debt": 50,
+        "surfaced too late": 2,
+        "surfaced empty": 1,
+        "drowned": 2,
+        "caught": 2,
+        "removed by value": 2,
+        "no room for an enemy": 20,
+    },
+    "space_invaders": {
+        "wave cleared": 8,
+        "stood on the floor": 100,
+        "floor came out on top": 5,
+        "reward in the last step": 1,
+    },
+}
+EPISODES = {"asterix": 12, "breakout": 16, "freeway": 8, "seaquest": 36, "space_invaders": 40}
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_skilled_play_reaches_the_rare_paths_and_is_equal(game: str) -> None:
+    events = sweep(game, SKILLED[game], 1729, EPISODES[game])
+    assert {name: events[name] for name, least in REACHED[game].items() if events[name] < least} == {}
+
+
+@pytest.mark.parametrize("sticky", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("game", GAMES)
+def test_thoughtless_play_is_equal(game: str, sticky: float) -> None:
+    for seed in (0, 1, 1729, 2**31, 2**32 - 1) if game != "freeway" else (2**32 - 1,):
+        for policy in (uniform, restless()):
+            check(play(game, policy, seed, Counter(), sticky=sticky))
+
+
+@pytest.mark.parametrize("action", range(6))
+@pytest.mark.parametrize("game", GAMES)
+def test_one_action_for_ever_is_equal(game: str, action: int) -> None:
+    check(play(game, always(action), 7919 + action, Counter(), limit=1500))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("game", GAMES)
+def test_a_thousand_episodes_are_equal(game: str) -> None:
+    constants = tuple(always(action) for action in range(6))
+    events = sweep(game, (*SKILLED[game], uniform, restless(), *constants), 1729, 1000)
+    assert events["episodes"] == 1000
+    assert {name for name in REACHED[game] if not events[name]} == set()
+
+
+# The door
+
+
+def test_masks_list_every_native_channel() -> None:
+    assert _originals.names() == GAMES == tuple(sorted(CHANNEL_MAPS))
+    for game in GAMES:
+        environment = Environment(game, 0.1, difficulty_ramping=False)
+        assert tuple(environment.env.channels) == tuple(CHANNEL_MAPS[game])
+        assert len(channel_masks(game)) == environment.state_shape()[2]
+
+
+@pytest.mark.parametrize("name", ["", "Breakout", "breakout ", "breakout\0", "pong", "bréakout", "\ud800", "a" * 10_000])
+def test_an_unknown_game_is_named(name: str) -> None:
+    with pytest.raises(KeyError) as caught:
+        _originals.game(name)
+    assert repr(name) in caught.value.args[0]
+
+
+@pytest.mark.parametrize("name", [b"breakout", None, 3, ["breakout"]])
+def test_a_name_is_a_string(name: Any) -> None:
+    with pytest.raises(TypeError, match="name: want a string"):
+        _originals.game(name)

@@ -153,7 +153,9 @@ def _no_index(block: Block, at: int, *, after: bool) -> NoReturn:
         block.fail("syntax", at, unexpected(block.code, at, "close the bracket"))
     if number and not after:
         block.fail("bad_index", at, f"{excerpt(number[0])} is not an integer; {_FIX}")
-    wrong = None if number else (bad_value_tail(block.code, at) if after else None) or bad_value(block.code, at)
+    wrong = bad_value_tail(block.code, at) if after else None
+    if wrong is None and number is None:
+        wrong = bad_value(block.code, at)
     what = wrong.partition(";")[0] if wrong else unexpected(block.code, at, "").rstrip("; ")
     block.fail("bad_index", at, f"{what}; {_FIX}")
 

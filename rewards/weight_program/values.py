@@ -87,7 +87,7 @@ def _read_list(block: Block, at: int) -> tuple[Weights, int]:
     widths = [run.count(",") + 1 for run in rows]
     if min(widths) != max(widths):
         odd = next(place for place, width in enumerate(widths) if width != widths[0])
-        wrong = f"row {odd} (from 0) has {widths[odd]} numbers, the rows before it {widths[0]}"
+        wrong = f"row {odd} (from 0) has length {widths[odd]}, the rows before it {widths[0]}"
         block.fail("shape_mismatch", starts[odd], f"{wrong}; make all rows equally long")
     return _array(block, starts, rows).reshape(len(rows), widths[0]), end + 1
 
@@ -111,9 +111,10 @@ def _no_entry(block: Block, opened: int, at: int, *, after: bool) -> NoReturn:
     code = block.code
     if at == len(code):
         block.fail("syntax", opened, "this '[' is never closed; write its ']'")
-    if code[at] == "[" or SCALAR.match(code, at):
-        if after:
-            block.fail("syntax", at, unexpected(code, at, "write a comma before it"))
+    entry = code[at] == "[" or SCALAR.match(code, at)
+    if entry and after and code[at] != "-":
+        block.fail("syntax", at, unexpected(code, at, "write a comma before it"))
+    if entry and not after:
         block.fail("shape_mismatch", at, "numbers and lists are mixed in one list; nest all numbers equally deep")
     if code[at] == "]":
         block.fail("shape_mismatch", at, "a list must not be empty; write at least one number")
