@@ -1,8 +1,8 @@
 """Ways to play the MinAtar games that reach the paths which uniform play hardly ever does.
 
-A policy is ``(game, state, rng) -> action``: ``game`` is MinAtar's own game object (``Environment.env``), which a policy
-may look into but never changes, ``state`` its native observation (bool, 10×10×channels), ``rng`` the policy's own
-randomness. Actions are 0-5: no-op, left, up, right, down, fire.
+A policy is ``(game, state, rng) -> action``: ``game`` is MinAtar's own game object (``Environment.env``), which a
+policy may look into but never changes, ``state`` its native observation (bool, 10×10×channels), ``rng`` the policy's
+own randomness. Actions are 0-5: no-op, left, up, right, down, fire.
 """
 
 from __future__ import annotations

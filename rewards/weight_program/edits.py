@@ -129,7 +129,7 @@ def _statement(block: Block, weights: dict[str, Weights], at: int) -> int:
     if match is None:
         _no_operator(block, at)
     value_at = match.end()
-    if _CHAINED.match(block.code, value_at):
+    if block.code.startswith(("W", "b"), value_at) and _CHAINED.match(block.code, value_at):
         _chained(block, value_at)
     value, end = read_value(block, value_at)
     if not isinstance(value, float):
