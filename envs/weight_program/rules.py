@@ -25,13 +25,13 @@ each car, which tells its direction.""",
     "seaquest": """\
 You steer a submarine over rows 0-8 and all columns (it starts on the surface, row 0, column 5, facing left). Left and
 right also turn it; fire shoots a bullet ahead, at most once every five steps. Fish and enemy submarines enter from the
-sides in rows 1-8 and move one cell every six steps; enemy submarines also shoot. A bullet of yours that hits
-either gives +1. Touching a fish, an enemy submarine or an enemy bullet ends the episode. Divers enter from the sides
-too; touching one picks it up while you carry fewer than six. Under water your oxygen (200 at start) falls by one a
-step, and running out ends the episode. Coming back to row 0 with no diver ends it too; with one to five
-divers it costs one diver and refills the oxygen; with six it gives a reward of (oxygen*10)//200, takes them all (the count then stands at
--1, which still lets you surface once more) and refills the oxygen. A submarine that never leaves the surface survives
-all 10,000 steps and scores nothing.""",
+sides in rows 1-8 and move one cell every six steps; enemy submarines also shoot. A bullet of yours that hits either
+gives +1. Touching a fish, an enemy submarine or an enemy bullet ends the episode. Divers enter from the sides too;
+touching one picks it up while you carry fewer than six. Under water your oxygen (200 at start) falls by one a step, and
+running out ends the episode. Coming back to row 0 with no diver ends it too; with one to five divers it costs one diver
+and refills the oxygen; with six it gives a reward of (oxygen*10)//200, takes them all (the count then stands at -1,
+which still lets you surface once more) and refills the oxygen. A submarine that never leaves the surface survives all
+10,000 steps and scores nothing.""",
     "space_invaders": """\
 You slide a cannon along row 9 (it starts in column 5); fire shoots upwards, at most once every five steps, and bullets
 fly one row a step. A block of 4x6 aliens moves sideways together every few steps, faster as fewer remain, and at the

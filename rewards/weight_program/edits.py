@@ -24,7 +24,6 @@ from weightgym.rewards.weight_program.network import SHAPES, Weights, tensors, z
 from weightgym.rewards.weight_program.selection import (
     Index,
     assign,
-    broadcasts,
     read_indices,
     selected_shape,
     working_tensors,
@@ -132,15 +131,14 @@ def _statement(block: Block, weights: dict[str, Weights], at: int) -> int:
     if block.code.startswith(("W", "b"), value_at) and _CHAINED.match(block.code, value_at):
         _chained(block, value_at)
     value, end = read_value(block, value_at)
-    if not isinstance(value, float):
-        shape = selected_shape(name, indices)
-        if not broadcasts(value.shape, shape):
-            wrong = f"shape {value.shape} does not broadcast to shape {shape} of {excerpt(block.code[start:at])}"
-            block.fail("shape_mismatch", value_at, f"{wrong}; write a number or a list of that shape")
     try:
         assign(weights[name], indices, match[1], value)
     except FloatingPointError:
         block.fail("float32_overflow", value_at, f"{match[1]} makes a weight too large for float32; {FINITE}")
+    except ValueError:
+        shapes = f"shape {np.shape(value)} does not broadcast to shape {selected_shape(name, indices)}"
+        what = f"{shapes} of {excerpt(block.code[start:at])}"
+        block.fail("shape_mismatch", value_at, f"{what}; write a number or a list of that shape")
     return end
 
 

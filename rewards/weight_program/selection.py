@@ -164,7 +164,7 @@ def selected_shape(name: str, indices: list[Index]) -> tuple[int, ...]:
     """The shape of what the indices (in range, lists paired up) select: what a value must broadcast to."""
     shape = SHAPES[name]
     lengths = [len(index) for index in indices if isinstance(index, list)]
-    if lengths and _pair_up(indices, len(shape)):
+    if lengths and len(indices) == len(shape) and slice not in map(type, indices):
         return (max(lengths),)
     sizes = [
         len(index) if isinstance(index, list) else len(range(size)[index])
@@ -174,66 +174,57 @@ def selected_shape(name: str, indices: list[Index]) -> tuple[int, ...]:
     return (*sizes, *shape[len(indices) :])
 
 
-def _pair_up(indices: list[Index], axes: int) -> bool:
-    """Whether lists and integers select single weights, one for each pair, because there is no slice beside them."""
-    return len(indices) == axes and slice not in map(type, indices)
-
-
-def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether ``np.broadcast_to`` takes a value of that shape to the other."""
-    pairs = zip(reversed(shape), reversed(to), strict=False)
-    return len(shape) <= len(to) and all(size in (1, want) for size, want in pairs)
-
-
 def working_tensors() -> dict[str, Weights]:
     """The six tensors by name, all zero, each column in one piece: NumPy is slow on many short rows."""
     return {name: np.zeros(shape[::-1], dtype=np.float32).T for name, shape in SHAPES.items()}
 
 
 def assign(tensor: Weights, indices: list[Index], operator: str, value: float | Weights) -> None:
-    """Put the value, which broadcasts to the selection, into one of ``working_tensors``.
-
-    ``+=`` and ``-=`` add duplicates once, as NumPy does.
+    """Put the value into one of ``working_tensors``; ``+=`` and ``-=`` add duplicates once, as NumPy does.
 
     Raises:
+        ValueError: the value does not broadcast to the selection, by the rule of ``np.broadcast_to``.
         FloatingPointError: a sum overflows float32, and ``np.errstate(over="raise")`` holds.
     """
-    key = tuple(indices)
-    if list in map(type, key):
-        tensor, key, value = _last_ones(tensor, indices, value)
+    kinds = list(map(type, indices))
+    axes = tensor.ndim - kinds.count(int)
+    key: tuple[Index, ...] = tuple(indices)
+    if list in kinds:
+        axis = kinds.index(list)
+        if slice in kinds or len(kinds) < tensor.ndim:
+            entries = cast(list[int], indices[axis])
+        else:  # lists and integers pair up: one weight of the flat tensor for each pair
+            entries = _offsets(indices, tensor.shape)
+            tensor, indices, axes, axis = tensor.reshape(-1, order="F"), [entries], 1, 0
+        key, value = _last_ones(indices, axis, entries, axes, value)
+    if isinstance(value, float):
+        value = np.float32(value)
+    elif value.ndim > axes:  # NumPy would drop leading axes of size 1
+        raise ValueError("the value has too many axes")
     if operator == "=":
         tensor[key] = value
-        return
-    change = np.float32(value) if isinstance(value, float) else value
-    if operator == "+=":
-        tensor[key] += change
+    elif operator == "+=":
+        tensor[key] += value
     else:
-        tensor[key] -= change
+        tensor[key] -= value
 
 
 def _last_ones(
-    tensor: Weights, indices: list[Index], value: float | Weights
-) -> tuple[Weights, tuple[Index, ...], float | Weights]:
-    """Tensor, key and value of a selection with lists, where of duplicates only the last is left: the one that counts.
+    indices: list[Index], axis: int, entries: list[int], axes: int, value: float | Weights
+) -> tuple[tuple[Index, ...], float | Weights]:
+    """Key and value with only the last of duplicate entries of the list at ``axis``: the one that counts.
 
     NumPy would give the same, but with arrays as large as the list times the other axis.
     """
-    key: tuple[Index, ...]
-    if _pair_up(indices, tensor.ndim):
-        axis, axes = 0, 1
-        entries = _offsets(indices, tensor.shape)
-        last = dict(zip(entries, range(len(entries)), strict=True))
-        tensor, key = tensor.reshape(-1, order="F"), (list(last),)
-    else:
-        axis, axes = int(not isinstance(indices[0], list)), 2
-        entries = cast(list[int], indices[axis])
-        last = dict(zip(entries, range(len(entries)), strict=True))
-        key = (*indices[:axis], list(last), *indices[axis + 1 :])
+    last = dict(zip(entries, range(len(entries)), strict=True))
+    key = (*indices[:axis], list(last), *indices[axis + 1 :])
     if len(last) < len(entries) and not isinstance(value, float):
         axis += value.ndim - axes
         if axis >= 0 and value.shape[axis] > 1:
+            if value.shape[axis] != len(entries):
+                raise ValueError("the value is not as long as the list")
             value = value.take(list(last.values()), axis=axis)
-    return tensor, key, value
+    return key, value
 
 
 def _offsets(indices: list[Index], shape: tuple[int, ...]) -> list[int]:

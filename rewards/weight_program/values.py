@@ -85,7 +85,7 @@ def _read_list(block: Block, at: int) -> tuple[Weights, int]:
     if not rows or not code.startswith("]", end):
         _no_row(block, at, end, after=bool(rows) and "," not in code[code.rindex("]", at, end) : end])
     widths = [run.count(",") + 1 for run in rows]
-    if min(widths) != max(widths):
+    if len(set(widths)) > 1:
         odd = next(place for place, width in enumerate(widths) if width != widths[0])
         wrong = f"row {odd} (from 0) has length {widths[odd]}, the rows before it {widths[0]}"
         block.fail("shape_mismatch", starts[odd], f"{wrong}; make all rows equally long")
