@@ -47,7 +47,7 @@ def _last_block(answer: str) -> str:
 
 
 def _content(lines: list[str], ticks: int, indent: int) -> str:
-    content = []
+    content: list[str] = []
     for line in lines:
         bare = line.strip(" \t")
         if len(bare) >= ticks and set(bare) == {"`"}:
@@ -119,9 +119,8 @@ def _integer(node: ast.expr) -> int:
 def _number(node: ast.expr) -> int | float:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return -_number(node.operand)
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        value: int | float = node.value
-        return value
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        return node.value
     raise Refused
 
 

@@ -208,7 +208,10 @@ def test_two_answers_share_no_weights() -> None:
 
 
 def test_the_sign_of_zero_is_pythons() -> None:
-    assert run("b3 = [0, -0, -0.0, 0.0, -0e5, -0x0]")["b3"].tobytes() == np.float32([0, 0, -0.0, 0, -0.0, 0]).tobytes()
+    assert (
+        run("b3 = [0, -0, -0.0, 0.0, -0e5, -0x0]")["b3"].tobytes()
+        == np.array([0, 0, -0.0, 0, -0.0, 0], dtype=np.float32).tobytes()
+    )
     assert str(run("b3 = -0")["b3"][0]) == "0.0"
     assert str(run("b3 = -0.0")["b3"][0]) == "-0.0"
 

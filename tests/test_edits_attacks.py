@@ -208,6 +208,11 @@ def refusal(answer: str) -> EditsError:
         (f"b3 = 0x{'f' * 5000}", "float32_overflow", "too large"),
         ("b3[6:] = 1e39", "float32_overflow", "too large"),
         ("b3 = 3e38; b3 += 3e38", "float32_overflow", "+= makes"),
+        ("W1 = 3e38; W1 += 3e38", "float32_overflow", "+= makes"),
+        ("W1[599, 31] = 3e38; W1[:, ::-1] += 3e38", "float32_overflow", "+= makes"),
+        ("W1[599, 31] = -3e38; W1[1:, 1:] -= 3e38", "float32_overflow", "-= makes"),
+        ("W1[7, [3, 4]] = -3e38; W1[7] -= [" + "0," * 4 + "3e38," + "0," * 27 + "]", "float32_overflow", "-= makes"),
+        ("W1[[7, 8], [3, 4]] = 3e38; W1[[6, 7], 3] += 3e38", "float32_overflow", "+= makes"),
         ("b3 = -3e38; b3[2] -= 3e38", "float32_overflow", "-= makes"),
         # Limits.
         (f"b3 = {'[' * 7}1{']' * 7}", "nesting_depth", "6"),

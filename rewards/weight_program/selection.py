@@ -60,9 +60,9 @@ def read_indices(block: Block, name: str, at: int) -> tuple[list[Index], int]:
         at = at + 1 if closed else _spaces_at(block.code, at + 1).end()
         if not closed and block.code.startswith("]", at):  # a trailing comma
             closed, at = True, at + 1
-    lengths = {len(index) for index in indices if isinstance(index, list)} - {1}
-    if len(lengths) > 1:
-        wrong = f"index lists of {min(lengths)} and {max(lengths)} entries do not pair up"
+    lengths = [len(index) for index in indices if isinstance(index, list)]
+    if len(lengths) == 2 and lengths[0] != lengths[1] and 1 not in lengths:
+        wrong = f"index lists of {lengths[0]} and {lengths[1]} entries do not pair up"
         block.fail("bad_index", at - 1, f"{wrong}; make them equally long")
     return indices, at
 
@@ -197,16 +197,15 @@ def assign(tensor: Weights, indices: list[Index], operator: str, value: float | 
             entries = _offsets(indices, tensor.shape)
             tensor, indices, axes, axis = tensor.reshape(-1, order="F"), [entries], 1, 0
         key, value = _last_ones(indices, axis, entries, axes, value)
-    if isinstance(value, float):
-        value = np.float32(value)
-    elif value.ndim > axes:  # NumPy would drop leading axes of size 1
+    if not isinstance(value, float) and value.ndim > axes:  # NumPy would drop leading axes of size 1
         raise ValueError("the value has too many axes")
+    rounded = np.float32(value) if isinstance(value, float) else value
     if operator == "=":
-        tensor[key] = value
+        tensor[key] = rounded
     elif operator == "+=":
-        tensor[key] += value
+        tensor[key] += rounded
     else:
-        tensor[key] -= value
+        tensor[key] -= rounded
 
 
 def _last_ones(
