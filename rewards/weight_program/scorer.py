@@ -60,9 +60,9 @@ def _read_task(task: Task) -> tuple[str, int]:
     """Game and cap."""
     data: dict[str, Any] = task.data
     game, source, cap = data.get("game"), data.get("source"), data.get("cap")
-    if task.env != "weight-program" or source != "original" or CAPS.get(str(game)) != cap or not isinstance(game, str):
+    if task.env != "weight-program" or source != "original" or not isinstance(game, str) or CAPS.get(game) != cap:
         raise TaskError(
             f"task {task.id!r} of {task.env!r}: want env 'weight-program' and data with source 'original', a game of "
             f"{', '.join(CAPS)} and its cap; got source {source!r}, game {game!r}, cap {cap!r}"
         )
-    return game, cap
+    return game, CAPS[game]
