@@ -60,7 +60,7 @@ def test_anchors(game: str, kernel: str) -> None:
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("game", GAMES)
 def test_engine_is_the_reference(game: str, name: str, quarter: int) -> None:
-    """Every episode's score and length: all 1,000, but for Freeway and long Seaquest runs (their first 60,000 steps)."""
+    """Each episode's score and length: all 1,000, but of Freeway and long Seaquest runs the first 60,000 steps."""
     weights = policy(name, game)
     episodes = WPB.episodes
     if game in ("freeway", "seaquest"):
