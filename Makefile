@@ -47,7 +47,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(addprefix -p weightgym.,$(PACKAGES))
-	$(BIN)/mypy --explicit-package-bases tests benchmarks
+	MYPYPATH=tests:benchmarks $(BIN)/mypy tests benchmarks
 
 bench: setup
 	$(BIN)/python benchmarks/wpb_scorer.py
