@@ -139,7 +139,9 @@ def test_softmax_sums_are_the_reference(case: tuple[Weights, npt.NDArray[np.bool
     weights, observation = case
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors(weights).items()}
     bits = observation.reshape(10, 60).astype(np.uint64) << np.arange(60, dtype=np.uint64)
-    got = np.frombuffer(_engine.cumulative(weights, np.bitwise_or.reduce(bits, axis=1), kernel), np.float64)
+    got = np.frombuffer(
+        _engine.cumulative(weights.tobytes(), np.bitwise_or.reduce(bits, axis=1).tobytes(), kernel), np.float64
+    )
     assert got.tolist() == reference.softmax_sums(wide, observation)
 
 

@@ -188,7 +188,7 @@ def check(episode: Episode) -> None:
         masks = bytes(1 << (c - first) if first <= c < first + 6 else 0 for c in range(count))
         seen = replay(episode, masks)
         np.testing.assert_array_equal(seen[..., : min(6, count - first)], states[..., first : first + 6])
-    mixed = np.random.default_rng(episode.seed).integers(0, 64, count)
+    mixed = np.asarray(np.random.default_rng(episode.seed).integers(0, 64, size=count), np.int64)
     lights = (mixed[:, None] >> np.arange(6)) & 1
     np.testing.assert_array_equal(replay(episode, bytes(mixed.tolist())), states.astype(np.int64) @ lights > 0)
 

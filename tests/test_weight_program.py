@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import gymnasium
@@ -156,8 +158,10 @@ def test_tasks() -> None:
 def test_prompts_say_everything(task_id: str) -> None:
     game = task_id.split("/")[1]
     prompt = SOURCE.task(task_id).prompt[0].content
-    installed = Path(minatar.source.__globals__["importlib"].util.find_spec("minatar").origin).parent
-    assert (installed / "environments" / f"{game}.py").read_text().strip() in prompt
+    installed = find_spec("minatar")
+    assert installed is not None
+    assert installed.origin is not None
+    assert (Path(installed.origin).parent / "environments" / f"{game}.py").read_text().strip() in prompt
     for native in CHANNEL_MAPS[game]:
         assert native in prompt
     for wanted in ("600x32", "20,486", "1,000 episodes", "10,000 actions", f"0...{CAPS[game]}", "```edits", "sticky"):
@@ -184,7 +188,7 @@ def test_channel_maps_cover_minatar_s_channels() -> None:
 
 
 def test_prompts_need_the_right_minatar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(minatar.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(TaskError, match=r"not installed: pip install --no-deps MinAtar==1\.0\.15"):
         SOURCE.task("original/breakout")
     assert SOURCE.task("original/breakout", prompt=False).prompt == ()
