@@ -99,6 +99,31 @@ def measure(game: str, policy: str, weights: Weights, rounds: int) -> dict[str, 
     return {"game": game, "policy": policy, "rounds": rounds, **medians}
 
 
+def threads_speedup(game: str, rounds: int) -> dict[str, object]:
+    """Wall seconds of the played-in policy's 1,000 episodes on one thread and on two, interleaved; medians."""
+    weights, rules = played_in_policy(game), profile("wpb-v1")
+    rows = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        simulate(game, weights, rules, backend="engine", threads=1)
+        middle = time.perf_counter()
+        simulate(game, weights, rules, backend="engine", threads=2)
+        one, two = middle - started, time.perf_counter() - middle
+        rows.append((one, two, one / two))
+    one, two, ratio = (statistics.median(column) for column in zip(*rows, strict=True))
+    return {"game": game, "rounds": rounds, "one_thread_s": one, "two_threads_s": two, "speedup": ratio}
+
+
+def show_threads(results: list[dict[str, object]]) -> None:
+    table = Table(title="Two threads against one, played-in policies, wall time (wanted: 1.8x)")
+    for heading in ("game", "one thread ms", "two threads ms", "speed-up"):
+        table.add_column(heading, justify="left" if heading == "game" else "right")
+    for row in results:
+        one, two = float(str(row["one_thread_s"])), float(str(row["two_threads_s"]))
+        table.add_row(str(row["game"]), f"{one * 1e3:.1f}", f"{two * 1e3:.1f}", f"{row['speedup']:.2f}")
+    Console().print(table)
+
+
 def show(results: list[dict[str, object]]) -> None:
     table = Table(title="CPU time a step, one core; medians of interleaved rounds")
     for heading in ("game", "policy", "engine µs", "1,000 episodes ms", "reference µs", "NumPy µs"):
@@ -137,8 +162,10 @@ def main() -> None:
                 results.append(measure(game, policy, make(game), arguments.rounds))
                 progress.advance(bar)
     show(results)
+    threads = [threads_speedup(game, 3 * arguments.rounds) for game in arguments.games]
+    show_threads(threads)
     if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+        arguments.json.write_text(json.dumps({"scorers": results, "threads": threads}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
