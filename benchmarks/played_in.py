@@ -16,7 +16,7 @@ import numpy as np
 from weightgym.rewards.weight_program.network import PARAMETERS, Weights, tensors, zero_weights
 from weightgym.rewards.weight_program.profile import profile
 from weightgym.rewards.weight_program.simulate import simulate
-from weightgym.trainers.evolution import Evolution, evolve, start
+from weightgym.trainers.evolution import Evolution, evolve, network, start
 
 FOLDER = Path(__file__).parent / "data"
 
@@ -57,11 +57,12 @@ def main(game: str, seconds: float) -> None:
     started = time.monotonic()
     for progress in evolve(game, config, start(config), threads=2):
         if progress.generation % 25 == 0:
-            score = simulate(game, progress.weights, rules).scores.mean()
+            weights = network(config, progress.parameters)
+            score = simulate(game, weights, rules).scores.mean()
             print(f"{game} generation {progress.generation}: {score:.3f} (kept {kept:.3f})", flush=True)
             if score > kept:
                 kept = score
-                save(game, progress.weights)
+                save(game, weights)
         if time.monotonic() - started > seconds:
             return
 

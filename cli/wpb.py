@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from weightgym.cli.wpb_solve import solve
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -26,7 +28,10 @@ _MOST_FRAMES = {".gif": 2000, ".png": 240}
 
 @click.group()
 def wpb() -> None:
-    """WeightProgramBench: watch an answer play, check the engine."""
+    """WeightProgramBench: watch an answer play, find one, check the engine."""
+
+
+wpb.add_command(solve)
 
 
 @wpb.command()

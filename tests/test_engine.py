@@ -261,3 +261,32 @@ def test_without_the_engine_the_reference_scores_and_says_so(monkeypatch: pytest
     assert all(np.array_equal(vars(recorded)[name], vars(again)[name]) for name in vars(recorded))
     with pytest.raises(GraderError, match="install a C\\+\\+17 compiler"):
         simulate.simulate("breakout", weights, rules, backend="engine")
+
+
+def test_hostile_numbers_are_refused_before_they_cost_anything() -> None:
+    game, masks, weights = _originals.game("seaquest"), channel_masks("seaquest"), zero_weights()
+    for first, count, limit in (
+        (-1, 1, 1),
+        (0, -1, 1),
+        (0, 1, -1),
+        (0, 2**31 - 1, 1),
+        (0, 1, 2**31 - 1),
+        (2**31 - 1, 1, 1),
+    ):
+        with pytest.raises(ValueError, match="must be from 0 to 1000000"):
+            _engine.run(game, masks, weights, first, count, 0, 0, 0.1, limit, 1, None)
+    with pytest.raises(ValueError, match="at most 1000000 actions"):
+        _engine.trace(game, masks, 0, bytes(1_000_001), 0.1)
+    for threads in (-5, 0, 1000):
+        scores, lengths = _engine.run(game, masks, weights, 0, 40, 0, 0, 0.1, 50, threads, None)
+        assert len(scores) == 8 * 40
+        assert np.frombuffer(lengths, np.int32).max() <= 50
+    assert _engine.run(game, masks, weights, 0, 0, 0, 0, 0.1, 50, 2, None) == (b"", b"")
+
+
+def test_weights_at_any_address() -> None:
+    weights = dense_policy()
+    shifted = memoryview(b"\0" + weights.tobytes())[1:]
+    game, masks = _originals.game("breakout"), channel_masks("breakout")
+    arguments = (0, 50, 1729, 7919, 0.1, 10_000, 1, None)
+    assert _engine.run(game, masks, shifted, *arguments) == _engine.run(game, masks, weights, *arguments)

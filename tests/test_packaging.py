@@ -138,4 +138,4 @@ def test_without_a_compiler_the_reference_scores_loudly(tmp_path: Path) -> None:
     assert json.loads(there) == json.loads(here)
     warning = run(bin / "python", "-c", code, cwd=tmp_path, WANT_STDERR="1")
     assert "EngineMissingWarning" in warning
-    assert "Install a C++17 compiler" in warning
+    assert "install a C++17 compiler" in warning

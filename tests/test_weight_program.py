@@ -18,11 +18,13 @@ from played_in import dense_policy
 from weightgym.envs import registry
 from weightgym.envs.testing import EnvSubject, contract_test
 from weightgym.envs.weight_program.env import WeightProgramEnv
+from weightgym.envs.weight_program.references import reference_answer
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.contracts import Completion, Score, Task, TaskError
 from weightgym.rewards.weight_program import minatar, scorer, simulate
 from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS, channel_masks
 from weightgym.rewards.weight_program.edits import parse_edits
+from weightgym.rewards.weight_program.games import GAMES
 from weightgym.rewards.weight_program.network import PARAMETERS, SHAPES, Weights, tensors, zero_weights
 from weightgym.rewards.weight_program.profile import profile
 from weightgym.rewards.weight_program.scorer import score
@@ -45,13 +47,12 @@ def without_seconds(result: Score) -> dict[str, object]:
 def subject() -> EnvSubject:
     return EnvSubject(
         make=WeightProgramEnv,
-        gold=lambda task_id: (BREAKOUT, 0.1),
+        gold=lambda task_id: (BREAKOUT, 0.1) if task_id in IDS else (reference_answer(task_id.split("/")[1]), 0.2),
         floor=0.0,
         flags={"profile": ("wpb-v1-e20", "wpb-v1-e21")},
         config={"profile": "wpb-v1-e20"},
-        splits=("test",),
         gym_id="weightgym/WeightProgram-v1",
-        slow_ids=("original/breakout",),
+        slow_ids=("original/breakout", SOURCE.ids("train")[0]),
         invalid=("```edits\nW1[600, 0] = 1\n```", "```edits\nb1 = __import__('os')\n```", "```edits\nb1[0] = 1"),
     )
 
@@ -144,7 +145,7 @@ def test_foreign_tasks_are_refused(change: dict[str, object]) -> None:
 def test_tasks() -> None:
     games = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
     assert tuple(f"original/{game}" for game in games) == IDS
-    assert SOURCE.ids("train") == ()
+    assert SOURCE.ids("train") == tuple(f"builtin/{game}" for game in GAMES)
     with pytest.raises(TaskError, match="did you mean 'original/breakout'"):
         SOURCE.task("original/brekout")
     for task_id in IDS:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from string import Template
 
 from weightgym.envs.weight_program.rules import LOSSES, RULES
-from weightgym.rewards.weight_program import minatar
+from weightgym.rewards.weight_program import builtin, minatar
 from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS, LAYOUT
 
 #: The published benchmark's system prompt, word for word (every row of the dataset has it).
@@ -23,8 +24,9 @@ $rules
 
 ## Its source
 
-This is the game's own source (MinAtar $version, GPL-3.0). A wrapper around it replaces your action by the previously
-executed one with probability 0.1 ("sticky actions"); difficulty ramping is off.
+$source_note
+
+A wrapper around it replaces your action by the previously executed one with probability 0.1 ("sticky actions").
 
 ```python
 $source
@@ -89,30 +91,63 @@ W1[$row_slice, 1] = 0.25
 """)
 
 
-def task_prompt(game: str) -> str:
+_ORIGINAL_NOTE = f"""\
+This is the game's own source (MinAtar {minatar.VERSION}, GPL-3.0); difficulty ramping is off."""
+
+_BUILTIN_NOTE = """\
+This file is the game. `below(rng, n)` is a random integer from 0 to n-1, `chance(rng, p)` is true with probability p,
+`light(board, row, column, channel)` switches a cell on (off the board it does nothing), `clamp(x, low, high)` keeps x
+in range; the channels are numbered as in the table below, the actions 0-5 are NOOP, LEFT, UP, RIGHT, DOWN, FIRE."""
+
+
+def original_prompt(game: str) -> str:
     """The user message of ``original/<game>``.
 
     Raises:
         TaskError: MinAtar, whose source it shows, is not installed or is another version.
     """
-    channel = 0
-    return _PROMPT.substitute(
-        title=game.replace("_", " ").title(),
+    lit_by = [
+        ", ".join(native for native, targets in CHANNEL_MAPS[game].items() if channel in targets)
+        for channel in range(len(LAYOUT))
+    ]
+    return _prompt(
+        game,
         rules=RULES[game],
-        version=minatar.VERSION,
-        source=minatar.source(game).strip("\n"),
-        channels=_channel_table(game),
+        source_note=_ORIGINAL_NOTE,
+        source=minatar.source(game),
+        channels=_channel_table("lit by (the game's own channel names)", lit_by),
         losses=LOSSES[game],
         cap=CAPS[game],
+    )
+
+
+def builtin_prompt(game: str) -> str:
+    """The user message of ``builtin/<game>``."""
+    module = builtin.module(game)
+    lit_by = [module.CHANNELS.get(channel, "") for channel in range(len(LAYOUT))]
+    return _prompt(
+        game,
+        rules=inspect.cleandoc(module.__doc__ or "") + f"\n\nActions: {module.ACTIONS}.",
+        source_note=_BUILTIN_NOTE,
+        source=builtin.source(game),
+        channels=_channel_table("lit by", lit_by),
+        losses="Things on one cell and channel look like one.",
+        cap=module.CAP,
+    )
+
+
+def _prompt(game: str, *, source: str, **fields: object) -> str:
+    channel = 0
+    return _PROMPT.substitute(
+        fields,
+        title=game.replace("_", " ").title(),
+        source=source.strip("\n"),
         example_channel=f"{channel} ({LAYOUT[channel]})",
         example_input=(9 * 10 + 4) * 6 + channel,
         row_slice=f"{9 * 60 + channel}:600:6",
     )
 
 
-def _channel_table(game: str) -> str:
-    lines = ["| channel | name | lit by (the game's own channel names) |", "|---|---|---|"]
-    for index, name in enumerate(LAYOUT):
-        natives = [native for native, targets in CHANNEL_MAPS[game].items() if index in targets]
-        lines.append(f"| {index} | {name} | {', '.join(natives) or 'nothing in this game'} |")
-    return "\n".join(lines)
+def _channel_table(heading: str, lit_by: list[str]) -> str:
+    rows = [f"| {index} | {LAYOUT[index]} | {text or 'nothing in this game'} |" for index, text in enumerate(lit_by)]
+    return "\n".join([f"| channel | name | {heading} |", "|---|---|---|", *rows])

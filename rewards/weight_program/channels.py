@@ -48,5 +48,7 @@ CAPS: dict[str, int] = {"asterix": 1000, "breakout": 1000, "freeway": 100, "seaq
 
 
 def channel_masks(game: str) -> bytes:
-    """One byte a native channel: bit c is set when it lights input channel c."""
+    """One byte a native channel: bit c is set when it lights input channel c. Built-in games need no map."""
+    if game not in CHANNEL_MAPS:
+        return bytes(1 << channel for channel in range(len(LAYOUT)))
     return bytes(sum(1 << channel for channel in channels) for channels in CHANNEL_MAPS[game].values())

@@ -1,4 +1,4 @@
-"""The judge: a slow, readable scorer of profile wpb-v1 over the real MinAtar package.
+"""The judge: a slow, readable scorer of profile wpb-v1 over the real MinAtar package and the plain built-in games.
 
 Arithmetic (specified so that every implementation gives the same bits): sums run in float64 over products of float32
 values, in ascending order of the inputs; tanh and exp are rounded to float32. A product of two float32 values is exact
@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from weightgym.rewards.weight_program import minatar
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS
 from weightgym.rewards.weight_program.network import ACTIONS, CHANNELS, GRID, Weights, tensors
+from weightgym.rewards.weight_program.plain_game import PlainGame
 from weightgym.rewards.weight_program.profile import Profile
 
 Float64 = npt.NDArray[np.float64]
@@ -44,7 +46,7 @@ def episode(game: str, weights: Weights, profile: Profile, index: int) -> Iterat
         TaskError: MinAtar is not installed, or is another version.
     """
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors(weights).items()}
-    env = minatar.environment(game, sticky=profile.sticky)  # a fresh one: reset() leaves last_action as it was
+    env = world(game, sticky=profile.sticky)  # a fresh one: MinAtar's reset() leaves last_action as it was
     env.seed(profile.env_seed + index)
     env.reset()
     actions = np.random.RandomState(profile.action_seed + index)
@@ -69,8 +71,15 @@ def play(game: str, weights: Weights, profile: Profile, index: int) -> tuple[int
     return score, length
 
 
+def world(game: str, *, sticky: float) -> Any:
+    """A fresh game behind MinAtar's interface: seed(n), reset(), act(action), state(), last_action."""
+    return minatar.environment(game, sticky=sticky) if game in CHANNEL_MAPS else PlainGame(game, sticky=sticky)
+
+
 def observe(game: str, state: Bool) -> Bool:
-    """MinAtar's 10×10×C state as the network's 10×10×6 input."""
+    """A game's 10×10×C state as the network's 10×10×6 input; built-in games have the six channels themselves."""
+    if game not in CHANNEL_MAPS:
+        return state
     seen = np.zeros((GRID, GRID, CHANNELS), dtype=np.bool_)
     for native, targets in enumerate(CHANNEL_MAPS[game].values()):
         for channel in targets:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from weightgym.rewards.contracts import Completion, ModelError, Score, Task, TaskError, completion_text
+from weightgym.rewards.weight_program import builtin
 from weightgym.rewards.weight_program.channels import CAPS
 from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rewards.weight_program.profile import profile as find_profile
@@ -60,9 +61,10 @@ def _read_task(task: Task) -> tuple[str, int]:
     """Game and cap."""
     data: dict[str, Any] = task.data
     game, source, cap = data.get("game"), data.get("source"), data.get("cap")
-    if task.env != "weight-program" or source != "original" or not isinstance(game, str) or CAPS.get(game) != cap:
+    caps = CAPS if source == "original" else builtin.caps() if source == "builtin" else {}
+    if task.env != "weight-program" or not isinstance(game, str) or game not in caps or caps[game] != cap:
         raise TaskError(
-            f"task {task.id!r} of {task.env!r}: want env 'weight-program' and data with source 'original', a game of "
-            f"{', '.join(CAPS)} and its cap; got source {source!r}, game {game!r}, cap {cap!r}"
+            f"task {task.id!r} of {task.env!r}: want env 'weight-program' and data with source 'original' or "
+            f"'builtin', a game of that source and its cap; got source {source!r}, game {game!r}, cap {cap!r}"
         )
-    return game, CAPS[game]
+    return game, caps[game]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weightgym.rewards.contracts import GraderError
-from weightgym.rewards.weight_program import reference, selftest
-from weightgym.rewards.weight_program.channels import channel_masks
+from weightgym.rewards.weight_program import builtin, reference, selftest
+from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
 from weightgym.rewards.weight_program.network import ACTIONS, CHANNELS, GRID, Weights, tensors
 from weightgym.rewards.weight_program.profile import Profile
 
@@ -29,6 +29,14 @@ class Engine:
 
     loop: Any
     originals: Any
+
+    def game(self, name: str) -> Any:
+        """The game of that name as a capsule. A built-in game is compiled on first use.
+
+        Raises:
+            GraderError: it can't be compiled here.
+        """
+        return self.originals.game(name) if name in CHANNEL_MAPS else builtin.load(name, self.loop)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ def simulate(
     """Play all episodes of a profile. The result has the same bits for every backend, kernel and number of threads.
 
     Args:
-        game: one of the originals.
+        game: one of the originals, or a built-in game.
         weights: flat float32 array of 20,486 finite values.
         threads: how many threads the engine uses.
         kernel: one of the engine's kernels (default: the fastest that this processor runs).
@@ -84,12 +92,12 @@ def simulate(
     Raises:
         GraderError: ``backend="engine"`` and there is none.
     """
-    engine = pick_engine(backend)
+    engine = pick_engine(backend, game)
     if engine is None:
         played = [reference.play(game, weights, profile, index) for index in range(profile.episodes)]
         return Episodes(np.array([p[0] for p in played], np.int64), np.array([p[1] for p in played], np.int32))
     scores, lengths = engine.loop.run(
-        engine.originals.game(game),
+        engine.game(game),
         channel_masks(game),
         contiguous(weights),
         0,
@@ -106,11 +114,11 @@ def simulate(
 
 def record_episode(game: str, weights: Weights, profile: Profile, episode: int) -> EpisodeTrace:
     """Play one episode and keep everything that can be shown."""
-    engine = pick_engine("auto")
+    engine = pick_engine("auto", game)
     if engine is None:
         return _record_on_reference(game, weights, profile, episode)
     rows, rewards, executed, terminal, chosen, sums = engine.loop.record(
-        engine.originals.game(game),
+        engine.game(game),
         channel_masks(game),
         contiguous(weights),
         episode,
@@ -137,22 +145,22 @@ def unpack(rows: bytes) -> npt.NDArray[np.bool_]:
     return bits.astype(np.bool_).reshape(-1, GRID, GRID, CHANNELS)
 
 
-def pick_engine(backend: Backend) -> Engine | None:
+def pick_engine(backend: Backend, game: str) -> Engine | None:
     """The engine, or None for the reference (with a warning, unless that was asked for)."""
     if backend == "reference":
         return None
     engine, why = find_engine()
-    if engine is None:
-        message = f"the compiled WeightProgramBench engine is not available ({why})"
-        if backend == "engine":
-            raise GraderError(f"{message}: install a C++17 compiler and reinstall weightgym")
-        warnings.warn(
-            f"{message}; the reference scorer runs instead, hundreds of times slower. Install a C++17 compiler and "
-            "reinstall weightgym.",
-            EngineMissingWarning,
-            stacklevel=3,
-        )
-    return engine
+    message = f"the compiled WeightProgramBench engine is not available ({why})"
+    fix = "install a C++17 compiler and reinstall weightgym"
+    if engine is not None:
+        if game in CHANNEL_MAPS or builtin.can_compile():
+            return engine
+        message, fix = "numba, which compiles the built-in games, is not installed", "pip install 'weightgym[games]'"
+    if backend == "engine":
+        raise GraderError(f"{message}: {fix}")
+    text = f"{message}; the reference scorer runs instead, hundreds of times slower. To fix it: {fix}"
+    warnings.warn(text, EngineMissingWarning, stacklevel=3)
+    return None
 
 
 def contiguous(weights: Weights) -> Weights:

@@ -6,7 +6,8 @@
 #include <cfenv>
 #include <cstring>
 #include <memory>
-#include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace weightgym {
@@ -129,15 +130,22 @@ bool run_episodes(const Game& game, const uint8_t* masks, const Policy& policy, 
   std::atomic<bool> good{true};
   const auto work = [&] {
     const DefaultArithmetic arithmetic;
-    const auto player = std::make_unique<Player>();
+    const std::unique_ptr<Player> player(new (std::nothrow) Player);
+    if (player == nullptr) return;  // short of memory: the other threads do the work
     for (int start = next.fetch_add(kChunk); start < count && good; start = next.fetch_add(kChunk))
       for (int i = start; i < std::min(start + kChunk, count); ++i)
         if (!player->play(game, masks, policy, kernel, rules, first + i, scores + i, lengths + i)) good = false;
   };
   std::vector<std::thread> helpers;
-  for (int i = 1; i < std::min(threads, (count + kChunk - 1) / kChunk); ++i) helpers.emplace_back(work);
+  helpers.reserve(std::max(0, std::min(threads, (count + kChunk - 1) / kChunk)));
+  try {
+    for (int i = 1; i < std::min(threads, (count + kChunk - 1) / kChunk); ++i) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that run, this one at least, do all the work.
+  }
   work();
   for (std::thread& helper : helpers) helper.join();
+  if (good && next < count) throw std::bad_alloc();  // not one thread had room for a player
   return good;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <string>
 
 #include "episodes.hpp"
 
@@ -63,18 +64,21 @@ std::unique_ptr<Policy> read_policy(const Buffer& weights) {
     PyErr_Format(PyExc_ValueError, "weights: want %d float32 values, got %zd bytes", kParameters, weights.size());
     return nullptr;
   }
-  const auto* flat = static_cast<const float*>(weights.data());
+  std::vector<float> flat(kParameters);  // the buffer may lie at any address
+  std::memcpy(flat.data(), weights.data(), kParameters * sizeof(float));
   for (int i = 0; i < kParameters; ++i)
     if (!std::isfinite(flat[i])) {
       PyErr_Format(PyExc_ValueError, "weights: value %d is not finite", i);
       return nullptr;
     }
-  return std::make_unique<Policy>(flat);
+  return std::make_unique<Policy>(flat.data());
 }
 
 bool check_rules(const Rules& rules, int first, int count) {
-  if (first >= 0 && count >= 0 && rules.max_actions >= 0) return true;
-  PyErr_SetString(PyExc_ValueError, "first, count and max_actions must be 0 or more");
+  constexpr int kMost = 1000000;
+  const bool small = first <= kMost && count <= kMost && rules.max_actions <= kMost;
+  if (small && first >= 0 && count >= 0 && rules.max_actions >= 0) return true;
+  PyErr_Format(PyExc_ValueError, "first, count and max_actions must be from 0 to %d", kMost);
   return false;
 }
 
@@ -183,6 +187,7 @@ PyObject* trace(PyObject*, PyObject* args) {
   const Game* game = find_game(capsule, masks);
   if (game == nullptr) return nullptr;
   const auto* codes = static_cast<const uint8_t*>(actions.data());
+  if (actions.size() > 1000000) return PyErr_Format(PyExc_ValueError, "at most 1000000 actions, got %zd", actions.size());
   for (Py_ssize_t i = 0; i < actions.size(); ++i)
     if (codes[i] >= kActions) {
       PyErr_Format(PyExc_ValueError, "action %zd is %d: actions are 0 to 5", i, codes[i]);
@@ -225,8 +230,9 @@ PyObject* rounded(PyObject*, PyObject* args) {
   const Kernel* kernel = find_kernel(kernel_name);
   if (kernel == nullptr) return nullptr;
   const Py_ssize_t count = values.size() / static_cast<Py_ssize_t>(sizeof(float));
-  std::vector<float> result(count);
-  kernel->rounded(exponential != 0, static_cast<const float*>(values.data()), result.data(), count);
+  std::vector<float> inputs(count), result(count);
+  if (count > 0) std::memcpy(inputs.data(), values.data(), count * sizeof(float));
+  kernel->rounded(exponential != 0, inputs.data(), result.data(), count);
   return to_bytes(result.data(), result.size());
 }
 
@@ -270,6 +276,44 @@ PyObject* kernels(PyObject*, PyObject*) {
   return names;
 }
 
+// What compiled games call; bad arguments of theirs must not hang the loop.
+extern "C" int64_t weightgym_below(Mt19937* rng, int64_t n) {
+  return n > 0 && n <= INT32_MAX ? rng->integer(0, static_cast<int32_t>(n)) : 0;
+}
+extern "C" double weightgym_uniform(Mt19937* rng) { return rng->uniform(); }
+
+PyObject* symbols(PyObject*, PyObject*) {
+  return Py_BuildValue("{s:n,s:n}", "weightgym_below", reinterpret_cast<Py_ssize_t>(&weightgym_below),
+                       "weightgym_uniform", reinterpret_cast<Py_ssize_t>(&weightgym_uniform));
+}
+
+/// A game whose functions were compiled at run time.
+struct CompiledGame {
+  Game game;
+  std::string name;
+};
+
+PyObject* make_game(PyObject*, PyObject* args) {
+  const char* name;
+  unsigned state_bytes;
+  Py_ssize_t reset, step, observe;
+  if (!PyArg_ParseTuple(args, "sInnn", &name, &state_bytes, &reset, &step, &observe)) return nullptr;
+  if (state_bytes > kMaxStateBytes || reset == 0 || step == 0 || observe == 0)
+    return PyErr_Format(PyExc_ValueError, "%s: want a state of at most %d bytes and three addresses", name,
+                        kMaxStateBytes);
+  auto* made = new CompiledGame{{}, name};
+  made->game = {kGameAbi,
+                made->name.c_str(),
+                state_bytes,
+                6,
+                reinterpret_cast<decltype(Game::reset)>(reset),
+                reinterpret_cast<decltype(Game::step)>(step),
+                reinterpret_cast<decltype(Game::observe)>(observe)};
+  return PyCapsule_New(&made->game, kGameCapsule, [](PyObject* capsule) {
+    delete reinterpret_cast<CompiledGame*>(PyCapsule_GetPointer(capsule, kGameCapsule));
+  });
+}
+
 PyMethodDef kMethods[] = {
     {"run", run, METH_VARARGS,
      "run(game, masks, weights, first, count, env_seed, action_seed, sticky, max_actions, threads, kernel)\n"
@@ -286,6 +330,10 @@ PyMethodDef kMethods[] = {
      "sweep(exponential, first, last, kernel) -> how many float32 inputs with those bits, first to last inclusive,\n"
      "differ from the C library's float64 function rounded to float32. Releases the GIL."},
     {"kernels", kernels, METH_NOARGS, "kernels() -> names of the kernels that this processor runs, fastest first."},
+    {"symbols", symbols, METH_NOARGS, "symbols() -> addresses of the functions that compiled games call, by name."},
+    {"make_game", make_game, METH_VARARGS,
+     "make_game(name, state_bytes, reset, step, observe) -> the game of three functions with the signatures of\n"
+     "engine/game_abi.hpp, given by address. Its native channels are the network's six; the masks are ignored."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef_Slot kSlots[] = {{0, nullptr}};

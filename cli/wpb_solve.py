@@ -1,0 +1,74 @@
+"""``weightgym wpb solve``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command(epilog="Example: weightgym wpb solve original/space_invaders -o invaders.md --generations 400")
+@click.argument("task_id", metavar="GAME")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The answer's file."
+)
+@click.option("--generations", type=click.IntRange(min=1), default=400, show_default=True, help="How long to search.")
+@click.option("--pairs", type=click.IntRange(min=1), default=64, show_default=True, help="Pairs of candidates each.")
+@click.option("--episodes", type=click.IntRange(min=1), default=16, show_default=True, help="Episodes of a candidate.")
+@click.option("--sigma", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True, help="Step size.")
+@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True), default=0.05, show_default=True)
+@click.option(
+    "--max-actions", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="Of a training episode."
+)
+@click.option("--decimals", type=click.IntRange(0, 8), default=2, show_default=True, help="The answer is rounded to.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), help="Threads.  [default: all cores]")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint beside the answer.")
+def solve(
+    task_id: str,
+    output: Path,
+    generations: int,
+    pairs: int,
+    episodes: int,
+    sigma: float,
+    learning_rate: float,
+    max_actions: int,
+    decimals: int,
+    seed: int,
+    workers: int | None,
+    resume: bool,
+) -> None:
+    """Find an answer that plays GAME (a task id, such as original/breakout) by evolution strategies.
+
+    Training uses seeds of its own. Beside the answer it keeps OUTPUT.checkpoint.npz and OUTPUT.curve.jsonl. The same
+    options give the same answer, with any number of workers.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from weightgym.envs.weight_program.tasks import SOURCE
+    from weightgym.rewards.weight_program.scorer import score
+    from weightgym.rewards.weight_program.write_edits import write_edits
+    from weightgym.trainers.evolution import Evolution
+    from weightgym.trainers.solve import Solver
+
+    task = SOURCE.task(task_id, prompt=False)
+    threads = workers or os.cpu_count() or 1
+    config = Evolution(
+        pairs=pairs, episodes=episodes, sigma=sigma, learning_rate=learning_rate, max_actions=max_actions, seed=seed
+    )
+    try:
+        solver = Solver(str(task.data["game"]), config, output, resume=resume)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("generation", total=generations, completed=solver.progress.generation)
+        for result in solver.run(generations, threads=threads):
+            text = f"score {result.score:.2f}, best {result.best:.2f}"
+            progress.update(bar, completed=result.generation, description=text)
+    answer = write_edits(solver.best, decimals=decimals)
+    output.write_text(answer + "\n")
+    scored = score(task, answer, threads=threads)
+    click.echo(f"{output}: {task_id} scores {scored.metrics['raw_score']:.3f} a game, reward {scored.reward:.4f}")

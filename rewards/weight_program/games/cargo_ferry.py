@@ -1,0 +1,77 @@
+"""Fetch cargo from the right bank and bring it home to the left one, through two locks.
+
+You move along row 5, one column a step. Loading at column 9 gives +1 and unloading at column 0 gives +2; you load and
+unload by being there. Columns 3 and 6 are locks, closed for three steps out of every six (lock 6 is closed while lock 3
+is open, and the other way round): you can't move into a closed lock, and one that closes on you costs you your cargo.
+The episode ends after 240 steps.
+"""
+
+from weightgym.rewards.weight_program.games.kit import (
+    DANGER,
+    GAUGE,
+    LEFT,
+    PLAYER,
+    REWARD,
+    RIGHT,
+    TRAIL,
+    clamp,
+    light,
+)
+
+FAMILY = "atari_style"
+CAP = 40
+CHANNELS = {
+    PLAYER: "you",
+    DANGER: "the closed lock, as a wall of three cells",
+    REWARD: "the bank that you have to go to, rows 3 to 7",
+    TRAIL: "the lock that closes on the next step, rows 4 to 6",
+    GAUGE: "all of row 9 while you carry cargo",
+}
+ACTIONS = "left and right move you; all others do nothing"
+
+ME, LOADED, CLOCK, STATE = range(4)
+PERIOD = 6
+
+
+def reset(s, rng):
+    s[ME] = 0
+
+
+def closed_lock(clock):
+    """The column of the lock that is closed at that time."""
+    return 3 if clock % PERIOD < 3 else 6
+
+
+def step(s, action, rng):
+    reward = 0
+    to = s[ME]
+    if action == LEFT:
+        to = clamp(s[ME] - 1, 0, 9)
+    elif action == RIGHT:
+        to = clamp(s[ME] + 1, 0, 9)
+    if to != closed_lock(s[CLOCK]):
+        s[ME] = to
+    s[CLOCK] += 1
+    if s[ME] == closed_lock(s[CLOCK]):
+        s[LOADED] = 0
+    if s[ME] == 9 and s[LOADED] == 0:
+        s[LOADED] = 1
+        reward = 1
+    elif s[ME] == 0 and s[LOADED] == 1:
+        s[LOADED] = 0
+        reward = 2
+    return reward, s[CLOCK] == 240
+
+
+def observe(s, board):
+    light(board, 5, s[ME], PLAYER)
+    closed, following = closed_lock(s[CLOCK]), closed_lock(s[CLOCK] + 1)
+    for row in range(4, 7):
+        light(board, row, closed, DANGER)
+        if following != closed:
+            light(board, row, following, TRAIL)
+    for row in range(3, 8):
+        light(board, row, 0 if s[LOADED] == 1 else 9, REWARD)
+    if s[LOADED] == 1:
+        for column in range(10):
+            light(board, 9, column, GAUGE)

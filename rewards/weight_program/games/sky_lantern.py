@@ -1,0 +1,75 @@
+"""Keep a lantern in the air and steer it through the gaps of the towers that the wind carries by.
+
+The lantern floats in column 2. Up makes it rise by one row; without that it sinks a row in every second step. One
+tower at a time moves left a column a step, with a gap of four rows. When it passes column 2 you must be in its gap:
+that gives +1. Touching the tower costs one of three flames, and so does sinking to row 9, from where the lantern starts
+again in row 4. The last flame ends the episode, and so does the sixtieth tower.
+"""
+
+from weightgym.rewards.weight_program.games.kit import (
+    DANGER,
+    GAUGE,
+    PLAYER,
+    REWARD,
+    TRAIL,
+    UP,
+    below,
+    light,
+)
+
+FAMILY = "arcade_style"
+CAP = 60
+CHANNELS = {
+    PLAYER: "the lantern",
+    DANGER: "the tower",
+    REWARD: "its gap",
+    TRAIL: "the cell under the lantern when it sinks on the next step",
+    GAUGE: "column 0: one cell from the top for each flame",
+}
+ACTIONS = "up makes the lantern rise; all others do nothing"
+
+ROW, FLAMES, TOWERS, COLUMN, GAP, CLOCK, STATE = range(7)
+
+
+def reset(s, rng):
+    s[ROW] = 4
+    s[FLAMES] = 3
+    new_tower(s, rng)
+
+
+def new_tower(s, rng):
+    s[TOWERS] += 1
+    s[COLUMN] = 9
+    s[GAP] = 1 + below(rng, 5)  # and the three rows below
+
+
+def step(s, action, rng):
+    reward = 0
+    s[CLOCK] += 1
+    if action == UP:
+        s[ROW] = max(0, s[ROW] - 1)
+    elif s[CLOCK] % 2 == 0:
+        s[ROW] += 1
+    if s[ROW] == 9:
+        s[FLAMES] -= 1
+        s[ROW] = 4
+    s[COLUMN] -= 1
+    if s[COLUMN] == 2:
+        if s[GAP] <= s[ROW] <= s[GAP] + 3:
+            reward = 1
+        else:
+            s[FLAMES] -= 1
+    elif s[COLUMN] == 0:
+        new_tower(s, rng)
+    return reward, s[FLAMES] <= 0 or s[TOWERS] > 60
+
+
+def observe(s, board):
+    light(board, s[ROW], 2, PLAYER)
+    if s[CLOCK] % 2 == 1:
+        light(board, s[ROW] + 1, 2, TRAIL)
+    for row in range(10):
+        gap = s[GAP] <= row <= s[GAP] + 3
+        light(board, row, s[COLUMN], REWARD if gap else DANGER)
+    for flame in range(s[FLAMES]):
+        light(board, flame, 0, GAUGE)
