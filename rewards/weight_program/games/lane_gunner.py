@@ -1,9 +1,9 @@
 """Raiders come at you along eight lanes; meet each in its lane and shoot it.
 
-You stand in column 0 and move up and down over rows 1 to 8. One raider at a time enters at column 9 in a lane of its own
-and comes one cell closer every second step. Fire shoots along your row at once, but then you must load for four steps.
-A raider that is hit gives +1; one that reaches column 0 costs one of three lives. The last life ends the episode, and so
-does the fiftieth raider.
+You stand in column 0 and move up and down over rows 1 to 8. One raider at a time enters at column 9 in a lane of its
+own and comes one cell closer every second step. Fire shoots along your row at once, but then you must load for four
+steps. A raider that is hit gives +1; one that reaches column 0 costs one of three lives. The last life ends the
+episode, and so does the fiftieth raider.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

@@ -1,9 +1,9 @@
 """Lamps light up in a signal box, and each wants one lever.
 
-At every step one lamp is on, somewhere in the left, upper, right or lower part of the board. Pull the lever of that side
-(left, up, right, down) and you get +1. While the gauge bar at the bottom is lit the box is reversed: the lever of the
-opposite side is the right one. A wrong lever is a fault; no lever at all is none. The box reverses itself, or back, with
-a chance of one in ten a step. The eighth fault ends the episode, and so does step 150.
+At every step one lamp is on, somewhere in the left, upper, right or lower part of the board. Pull the lever of that
+side (left, up, right, down) and you get +1. While the gauge bar at the bottom is lit the box is reversed: the lever
+of the opposite side is the right one. A wrong lever is a fault; no lever at all is none. The box reverses itself, or
+back, with a chance of one in ten a step. The eighth fault ends the episode, and so does step 150.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -55,7 +55,7 @@ def step(s, action, rng):
     reward = 0
     if action == wanted(s):
         reward = 1
-    elif action == LEFT or action == UP or action == RIGHT or action == DOWN:
+    elif LEFT <= action <= DOWN:
         s[FAULTS] += 1
     s[CLOCK] += 1
     if chance(rng, 0.1):
