@@ -1,11 +1,11 @@
 """Keep a ball in play against a rough wall, and aim it at the bell that hangs there.
 
 Your paddle, three cells high, moves along column 0. The ball moves one column a step, and one row up, one row down or
-straight on; it bounces off the top and the bottom edge. The wall is column 6: from there the ball comes back up or down,
-by chance. Where it enters column 0 your paddle must cover it: that gives +1, and the cell of the paddle that it met
-decides how it flies off: the upper one sends it up, the middle one straight, the lower one down. A ball that meets the
-wall at one of the bell's three cells gives another +2, and the bell moves elsewhere. A missed ball is lost, and the next
-one starts at the wall. The third lost ball ends the episode, and so does step 600.
+straight on; it bounces off the top and the bottom edge. The wall is column 6: from there the ball comes back up or
+down, by chance. Where it enters column 0 your paddle must cover it: that gives +1, and the cell of the paddle that it
+met decides how it flies off: the upper one sends it up, the middle one straight, the lower one down. A ball that
+meets the wall at one of the bell's three cells gives another +2, and the bell moves elsewhere. A missed ball is lost,
+and the next one starts at the wall. The third lost ball ends the episode, and so does step 600.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -22,7 +22,7 @@ from weightgym.rewards.weight_program.games.kit import (
 )
 
 FAMILY = "atari_style"
-CAP = 80
+CAP = 60
 CHANNELS = {
     PLAYER: "the three cells of your paddle",
     REWARD: "the three cells of the bell",
