@@ -264,7 +264,7 @@ def test_without_the_engine_the_reference_scores_and_says_so(monkeypatch: pytest
 
 
 def test_hostile_numbers_are_refused_before_they_cost_anything() -> None:
-    game, masks, weights = _originals.game("seaquest"), channel_masks("seaquest"), zero_weights()
+    game, masks, weights = _originals.game("seaquest"), channel_masks("seaquest"), zero_weights().tobytes()
     for first, count, limit in (
         (-1, 1, 1),
         (0, -1, 1),
@@ -285,8 +285,8 @@ def test_hostile_numbers_are_refused_before_they_cost_anything() -> None:
 
 
 def test_weights_at_any_address() -> None:
-    weights = dense_policy()
-    shifted = memoryview(b"\0" + weights.tobytes())[1:]
+    weights = dense_policy().tobytes()
+    shifted = memoryview(b"\0" + weights)[1:]
     game, masks = _originals.game("breakout"), channel_masks("breakout")
     arguments = (0, 50, 1729, 7919, 0.1, 10_000, 1, None)
     assert _engine.run(game, masks, shifted, *arguments) == _engine.run(game, masks, weights, *arguments)

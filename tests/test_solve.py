@@ -41,7 +41,7 @@ def test_threads_do_not_matter_and_the_seed_does() -> None:
     [{"pairs": 5}, {"episodes": 3}, {"sigma": 0.2}, {"learning_rate": 0.1}, {"max_actions": 20}, {"waves": 3}],
 )
 def test_every_option_matters(change: dict[str, int]) -> None:
-    config = Evolution(**({"pairs": 4, "episodes": 2, "max_actions": 100} | change))  # type: ignore[arg-type]
+    config = Evolution(**({"pairs": 4, "episodes": 2, "max_actions": 100} | change))
     assert last_parameters(config, 2, threads=1) != last_parameters(SMALL, 2, threads=1)
 
 
