@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import platform
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +21,7 @@ from played_in import dense_policy, played_in_policy
 from weightgym.rewards.contracts import GraderError
 from weightgym.rewards.weight_program import _engine, _originals, reference, selftest, simulate
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
+from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rewards.weight_program.network import PARAMETERS, Weights, tensors, zero_weights
 from weightgym.rewards.weight_program.profile import Profile, profile
 
@@ -156,18 +162,121 @@ def test_hidden_constants_of_a_policy_do_not_take_the_short_cut_wrongly() -> Non
         assert reference_run("breakout", weights, WPB, indices) == engine_run("breakout", weights, indices)
 
 
-def test_a_program_s_floating_point_mode_does_not_matter() -> None:
-    """Libraries set rounding or flush-to-zero modes in the threads that call us."""
+FLUSH_SUBNORMALS, ROUND_UP, ROUND_TO_ZERO = 0x8040, 0x4000, 0x6000  # bits of x86's MXCSR register
+
+
+@contextmanager
+def floating_point_mode(bits: int) -> Iterator[None]:
+    """What ``torch.set_flush_denormal`` and the like leave behind in a thread."""
     libm = ctypes.CDLL(ctypes.util.find_library("m"))
-    upward = 0x800  # FE_UPWARD on x86
-    weights = dense_policy(2) * np.float32(1e-3)
-    wanted = simulate.simulate("breakout", weights, WPB).scores.tobytes()
-    assert libm.fesetround(upward) == 0
+    modes = (ctypes.c_uint32 * 8)()
+    assert libm.fegetenv(modes) == 0
+    saved = bytes(modes)
+    modes[7] |= bits
+    assert libm.fesetenv(modes) == 0
     try:
-        got = simulate.simulate("breakout", weights, WPB, threads=2).scores.tobytes()
+        yield
     finally:
-        libm.fesetround(0)
+        assert libm.fesetenv(saved) == 0
+
+
+def subnormal_policy() -> Weights:
+    """Its play hangs on weights that are subnormal float32 numbers, multiplied up by huge ones."""
+    weights, rng = zero_weights(), np.random.default_rng(0)
+    net = tensors(weights)
+    net["W1"][:] = rng.choice([-1e-39, 1e-39], size=net["W1"].shape)
+    net["W2"][:] = rng.choice([-1e38, 1e38], size=net["W2"].shape)
+    net["W3"][:] = rng.normal(scale=2, size=net["W3"].shape)
+    return weights
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="sets modes through x86's own register")
+@pytest.mark.parametrize("bits", [FLUSH_SUBNORMALS, ROUND_UP, ROUND_TO_ZERO])
+def test_a_program_s_floating_point_mode_does_not_matter(bits: int) -> None:
+    weights, rules = subnormal_policy(), profile("wpb-v1-e200")
+    game, masks, inputs = _originals.game("breakout"), channel_masks("breakout"), np.array([5, 0x3F000001], np.uint32)
+    answer = (
+        "```edits\n" + "\n".join(f"{n} = {t.astype(float).tolist()}" for n, t in tensors(weights).items()) + "\n```"
+    )
+
+    def everything() -> list[object]:
+        runs = [simulate.simulate("breakout", weights, rules, threads=threads).scores.tobytes() for threads in (1, 2)]
+        return [
+            runs,
+            parse_edits(answer).weights.tobytes(),
+            reference.play("breakout", weights, rules, 0),
+            _engine.record(game, masks, weights.tobytes(), 0, 1729, 7919, 0.1, 10_000, None),
+            _engine.cumulative(weights.tobytes(), np.full(10, (1 << 60) - 1, np.uint64).tobytes(), None),
+            _engine.rounded(False, inputs.tobytes(), None),
+            _engine.sweep(False, 0x3F000000, 0x3F010000, None),
+            _engine.sweep(False, 1, 10_000, None),
+        ]
+
+    wanted = everything()
+    assert np.array_equal(parse_edits(answer).weights, weights)
+    assert not np.array_equal(weights, np.zeros_like(weights))
+    with floating_point_mode(bits):
+        got = everything()
+        still_set = ctypes.CDLL(ctypes.util.find_library("m"))
+        modes = (ctypes.c_uint32 * 8)()
+        still_set.fegetenv(modes)
     assert got == wanted
+    assert modes[7] & bits == bits  # the program's own modes are put back
+
+
+def test_what_another_thread_writes_into_a_buffer_does_not_reach_the_games() -> None:
+    game, masks = _originals.game("freeway"), bytearray(channel_masks("freeway"))
+    actions, stop = bytearray(100_000), threading.Event()
+
+    def scribble() -> None:
+        while not stop.is_set():
+            actions[:] = b"\xff" * len(actions)
+            actions[:] = bytes(len(actions))
+
+    writer = threading.Thread(target=scribble)
+    writer.start()
+    try:
+        for _ in range(200):
+            try:
+                executed = _engine.trace(game, masks, 1, actions, 0.0)[2]
+            except (ValueError, BufferError):
+                continue
+            assert set(executed) <= set(range(6))
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_a_daemon_thread_that_still_plays_does_not_crash_the_exit() -> None:
+    script = (
+        "import threading, time\n"
+        "from weightgym.rewards.weight_program.simulate import simulate\n"
+        "from weightgym.rewards.weight_program.network import zero_weights, tensors\n"
+        "from weightgym.rewards.weight_program.profile import profile\n"
+        "weights = zero_weights(); [t.fill(0.01) for t in tensors(weights).values()]\n"
+        "def play():\n"
+        "    while True: simulate('breakout', weights, profile('wpb-v1'))\n"
+        "threads = [threading.Thread(target=play, daemon=True) for _ in range(3)]\n"
+        "[t.start() for t in threads]; time.sleep(0.3)\n"
+    )
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**64 + 1])
+def test_seeds_and_probabilities_that_do_not_fit_are_refused(seed: int) -> None:
+    game, masks, weights = _originals.game("breakout"), channel_masks("breakout"), zero_weights().tobytes()
+    for seeds in ((seed, 0), (0, seed)):
+        with pytest.raises(OverflowError):
+            _engine.run(game, masks, weights, 0, 1, *seeds, 0.1, 10, 1, None)
+    with pytest.raises(OverflowError):
+        _engine.trace(game, masks, seed, b"", 0.1)
+    for sticky in (float("nan"), float("inf"), -0.1, 1.1):
+        with pytest.raises(ValueError, match="sticky is a probability"):
+            _engine.run(game, masks, weights, 0, 1, 0, 0, sticky, 10, 1, None)
+        with pytest.raises(ValueError, match="sticky is a probability"):
+            _engine.trace(game, masks, 0, b"", sticky)
 
 
 def test_selftest_sample_is_right_and_can_fail() -> None:

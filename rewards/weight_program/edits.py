@@ -19,6 +19,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from weightgym.rewards.weight_program.arithmetic import default_arithmetic
 from weightgym.rewards.weight_program.fence import JOIN, Block, EditsError, excerpt, find_block
 from weightgym.rewards.weight_program.network import SHAPES, Weights, tensors, zero_weights
 from weightgym.rewards.weight_program.selection import (
@@ -66,7 +67,7 @@ def parse_edits(answer: str) -> Edits:
     """
     block = find_block(answer)
     working = working_tensors()
-    with np.errstate(all="ignore", over="raise"):
+    with default_arithmetic(), np.errstate(all="ignore", over="raise"):
         count = _run(block, working)
     weights = zero_weights()
     for name, tensor in tensors(weights).items():

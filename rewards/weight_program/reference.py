@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightgym.rewards.weight_program import minatar
+from weightgym.rewards.weight_program.arithmetic import default_arithmetic
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS
 from weightgym.rewards.weight_program.network import ACTIONS, CHANNELS, GRID, Weights, tensors
 from weightgym.rewards.weight_program.plain_game import PlainGame
@@ -65,9 +66,10 @@ def episode(game: str, weights: Weights, profile: Profile, index: int) -> Iterat
 def play(game: str, weights: Weights, profile: Profile, index: int) -> tuple[int, int]:
     """Score and length of episode ``index``."""
     score = length = 0
-    for step in episode(game, weights, profile, index):
-        score += step.reward
-        length += 1
+    with default_arithmetic():
+        for step in episode(game, weights, profile, index):
+            score += step.reward
+            length += 1
     return score, length
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from weightgym.rewards.contracts import GraderError
 from weightgym.rewards.weight_program import builtin, reference, selftest
+from weightgym.rewards.weight_program.arithmetic import default_arithmetic
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
 from weightgym.rewards.weight_program.network import ACTIONS, CHANNELS, GRID, Weights, tensors
 from weightgym.rewards.weight_program.profile import Profile
@@ -170,7 +171,8 @@ def contiguous(weights: Weights) -> Weights:
 
 
 def _record_on_reference(game: str, weights: Weights, profile: Profile, episode: int) -> EpisodeTrace:
-    steps = list(reference.episode(game, weights, profile, episode))
+    with default_arithmetic():
+        steps = list(reference.episode(game, weights, profile, episode))
     return EpisodeTrace(
         observations=np.array([steps[0].observation] + [step.next_observation for step in steps]),
         actions=np.array([step.action for step in steps], np.int64),

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cfenv>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
-#include <system_error>
 #include <thread>
 
 namespace weightgym {
@@ -15,6 +14,7 @@ namespace weightgym {
 namespace {
 
 constexpr int kChunk = 16;  ///< episodes a thread takes at a time
+constexpr int kMostThreads = 256;
 
 /// The first 624 outputs of the seeds that every run uses. Seeding costs as much as a short episode.
 class SeedTable {
@@ -40,26 +40,13 @@ class SeedTable {
   }
 
   static const SeedTable& instance() {
-    static const SeedTable table;  // C++11 makes this initialisation safe between threads
+    static const SeedTable& table = *new SeedTable;  // never freed: a daemon thread may still play at process exit
     return table;
   }
 
  private:
   static constexpr uint32_t kEnv = 1729, kAction = 7919;  // the seeds of profile wpb-v1
   std::unique_ptr<uint32_t[]> outputs_;
-};
-
-/// Whatever rounding or flush-to-zero mode the calling program set must not change a bit.
-class DefaultArithmetic {
- public:
-  DefaultArithmetic() {
-    std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~DefaultArithmetic() { std::fesetenv(&saved_); }
-
- private:
-  std::fenv_t saved_;
 };
 
 /// One game with its environment stream and the stickiness of MinAtar's wrapper.
@@ -128,7 +115,8 @@ bool run_episodes(const Game& game, const uint8_t* masks, const Policy& policy, 
                   const Rules& rules, int first, int count, int threads, int64_t* scores, int32_t* lengths) {
   std::atomic<int> next{0};
   std::atomic<bool> good{true};
-  const auto work = [&] {
+  SeedTable::instance();  // memory for it is asked here, where a refusal is an exception and not the end
+  const auto work = [&]() noexcept {
     const DefaultArithmetic arithmetic;
     const std::unique_ptr<Player> player(new (std::nothrow) Player);
     if (player == nullptr) return;  // short of memory: the other threads do the work
@@ -137,11 +125,12 @@ bool run_episodes(const Game& game, const uint8_t* masks, const Policy& policy, 
         if (!player->play(game, masks, policy, kernel, rules, first + i, scores + i, lengths + i)) good = false;
   };
   std::vector<std::thread> helpers;
-  helpers.reserve(std::max(0, std::min(threads, (count + kChunk - 1) / kChunk)));
+  const int wanted = std::min({threads, (count + kChunk - 1) / kChunk, kMostThreads});
+  helpers.reserve(std::max(0, wanted));
   try {
-    for (int i = 1; i < std::min(threads, (count + kChunk - 1) / kChunk); ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads to be had: those that run, this one at least, do all the work.
+    for (int i = 1; i < wanted; ++i) helpers.emplace_back(work);
+  } catch (const std::exception&) {
+    // No more threads, or no memory for one to be had: those that run, this one at least, do all the work.
   }
   work();
   for (std::thread& helper : helpers) helper.join();

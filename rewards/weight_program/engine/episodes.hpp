@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The episode loop: a game, a policy, two random streams.
 #pragma once
+#include <cfenv>
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +9,19 @@
 #include "policy.hpp"
 
 namespace weightgym {
+
+/// Whatever rounding or flush-to-zero mode the calling program set must not change a bit.
+class DefaultArithmetic {
+ public:
+  DefaultArithmetic() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultArithmetic() { std::fesetenv(&saved_); }
+
+ private:
+  std::fenv_t saved_;
+};
 
 struct Rules {
   uint32_t env_seed;     ///< of episode 0; episode i adds i

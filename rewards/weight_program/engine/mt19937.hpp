@@ -12,6 +12,10 @@ class Mt19937 {
  public:
   static constexpr int kWords = 624;
 
+  Mt19937() = default;
+  Mt19937(const Mt19937&) = delete;  // block_ may point into the object itself
+  Mt19937& operator=(const Mt19937&) = delete;
+
   /// RandomState(seed).
   void seed(uint32_t value) {
     init(value);

@@ -22,7 +22,7 @@ namespace WEIGHTGYM_KERNEL {
 
 typedef double Lanes __attribute__((vector_size(32)));
 typedef float Lanes32 __attribute__((vector_size(16)));
-typedef int64_t LaneBits __attribute__((vector_size(32)));
+typedef uint64_t LaneBits __attribute__((vector_size(32)));
 
 WEIGHTGYM_INLINE Lanes splat(double x) { return Lanes{x, x, x, x}; }
 
