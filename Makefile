@@ -35,7 +35,7 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 
 demo: setup
 	$(BIN)/weightgym score examples/answers/breakout.md --task original/breakout
-	$(BIN)/weightgym wpb play examples/answers/breakout.md --task original/breakout
+	$(BIN)/weightgym wpb play examples/answers/breakout.md --task original/breakout --steps 120
 
 test: lint
 	$(BIN)/python -m pytest -m "not nightly" -n 2 $(ARGS)

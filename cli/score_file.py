@@ -13,7 +13,7 @@ from typing import BinaryIO
 import click
 
 from weightgym.cli.console import printable
-from weightgym.cli.score_journal import Journal, OldRow, open_output
+from weightgym.cli.score_journal import Journal, OldRow, only_writer, open_output
 from weightgym.cli.score_report import ScoringProgress, Tally
 from weightgym.cli.score_rows import BadRow, Row, parse_row, read_lines
 from weightgym.envs import registry
@@ -61,6 +61,8 @@ def score_file(source: BinaryIO, name: str, options: FileOptions) -> bool:
         click.UsageError: the output is in the way, or was made under another profile; or there is no such profile.
     """
     with ExitStack() as stack:
+        if options.out:
+            stack.enter_context(only_writer(options.out))
         journal, old = None, {}
         if options.out and (output := open_output(options.out, source, resume=options.resume, force=options.force)):
             journal = Journal(stack.enter_context(output))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import click
+import filelock
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,25 @@ def _old_row(raw: bytes, offset: int) -> tuple[int, OldRow]:
     if type(line) is not int or not texts or not (reward is None or isinstance(reward, float)):
         raise ValueError("not a score")
     return line, OldRow(offset, len(raw), digest, status, reward, profile)
+
+
+@contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Keep every other run of this command, on this machine, from writing the same output.
+
+    Raises:
+        click.UsageError: another run is writing it.
+    """
+    name = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    lock = filelock.FileLock(Path(tempfile.gettempdir()) / f"weightgym-{os.getuid()}-{name}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise click.UsageError(f"{path} is being written by another run: wait for it, or name another output") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def open_output(path: Path, source: BinaryIO, *, resume: bool, force: bool) -> BinaryIO | None:

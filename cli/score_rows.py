@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
@@ -16,6 +16,9 @@ from weightgym.envs.registry import EnvSpec
 from weightgym.rewards.contracts import Completion, Score, Task, TaskError
 
 _BOM = b"\xef\xbb\xbf"
+_JSON_SPACE = " \t\n\r"
+#: Of brackets in a completion. What a conversation needs is five or so; what follows copies it by recursion.
+_MOST_DEPTH = 100
 
 
 class BadRow(ValueError):
@@ -144,8 +147,19 @@ def _completion(fields: dict[str, Any]) -> Completion:
         for message in value:
             if not isinstance(message, dict):
                 raise BadRow(f"'completion' is a list, whose items must be messages (objects), not {_kind(message)}")
+        _check_depth(value)
         return value
     raise BadRow(f"'completion' must be text or a list of messages, not {_kind(value)}")
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(_MOST_DEPTH):
+        parts = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [item for part in parts for item in part]
+        if not level:
+            return
+    raise BadRow(f"'completion' is nested too deeply: at most {_MOST_DEPTH} levels")
 
 
 def _kind(value: Any) -> str:
@@ -155,11 +169,17 @@ def _kind(value: Any) -> str:
     return names[type(value)]
 
 
+def _free_name(fields: dict[str, Any]) -> str:
+    """Where an old score goes: nothing that a row brings along is lost, its older scores included."""
+    names = itertools.chain(["previous_score"], (f"previous_score_{n}" for n in itertools.count(2)))
+    return next(name for name in names if name not in fields)
+
+
 def _body(text: str, fields: dict[str, Any]) -> str:
     if "score" in fields:
-        renamed = {name: value for name, value in fields.items() if name not in ("score", "previous_score")}
+        renamed = {name: value for name, value in fields.items() if name != "score"}
         try:
-            text = json.dumps(renamed | {"previous_score": fields["score"]}, allow_nan=False)
+            text = json.dumps(renamed | {_free_name(fields): fields["score"]}, allow_nan=False)
         except RecursionError as error:
             raise BadRow("nested too deeply") from error
-    return re.sub(r"\s*}\s*\Z", "", text).lstrip()
+    return text.strip(_JSON_SPACE).removesuffix("}").rstrip(_JSON_SPACE)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _PROFILE = "wpb-v1"
 _SNAPSHOTS = 6
+#: Steps of an animation or a GIF that gives neither --steps nor --every: an episode may have 10,000.
+_MOVIE_STEPS = 200
 #: Each frame of a GIF takes about 10 ms and 1.5 kB, each of a PNG 200 kB of memory: the most that is still handy.
 _MOST_FRAMES = {".gif": 2000, ".png": 240}
 
@@ -38,7 +40,7 @@ wpb.add_command(solve)
 @click.argument("answer", type=click.File("rb"))
 @click.option("--task", "task_id", required=True, help="Whose game to play, such as original/breakout.")
 @click.option("--episode", type=click.IntRange(0, 999), default=0, show_default=True, help="Number of the episode.")
-@click.option("--steps", type=click.IntRange(min=1), help="Show the first N steps only.")
+@click.option("--steps", type=click.IntRange(min=1), help="Show the first N steps.  [default: all; 200 in a movie]")
 @click.option("--every", type=click.IntRange(min=1), help="Show every K-th step.  [default: 1; 6 frames in a strip]")
 @click.option("--fps", type=click.IntRange(1, 50), default=8, show_default=True, help="Frames a second.")
 @click.option("--no-animation", is_flag=True, help="Print a strip of frames, as when the output is not a terminal.")
@@ -66,13 +68,17 @@ def play(
     if output is not None:
         _check_output(output)
     trace = _play(_read(answer), task_id, episode)
-    last = len(trace.actions) if steps is None else min(steps, len(trace.actions))
     console = Console(highlight=False)
     animate = output is None and not no_animation and console.is_terminal and not console.is_dumb_terminal
     strip = not animate and (output is None or output.suffix.lower() == ".png")
+    if steps is None and every is None and not strip:
+        steps = _MOVIE_STEPS
+    last = len(trace.actions) if steps is None else min(steps, len(trace.actions))
     shown = render.spread(last, _SNAPSHOTS) if strip and every is None else render.every(last, every or 1)
     frames = render.frames(trace, shown)
     summary = _summary(trace, task_id, episode)
+    if last < len(trace.actions):
+        summary += f"; shown: the first {last:,} steps (--steps)"
     if output is not None:
         _write(output, frames, f"{task_id}, episode {episode}", fps)
         summary += f"; wrote {output} ({len(frames)} frames)"
@@ -99,7 +105,7 @@ def _read(answer: BinaryIO) -> Weights:
     from weightgym.rewards.weight_program.edits import parse_edits
 
     try:
-        return parse_edits(answer.read().decode("utf-8")).weights
+        return parse_edits(answer.read().decode("utf-8-sig")).weights
     except UnicodeDecodeError as error:
         raise click.ClickException(f"ANSWER is not UTF-8 text: {error}") from error
     except ModelError as error:

@@ -163,15 +163,16 @@ def completion_text(completion: Completion) -> str:
 
     Raises:
         ModelError: there is no assistant message, or its content is of another type.
+        TypeError: it is neither text nor a list, which no model can bring about: the caller is at fault.
     """
     if isinstance(completion, str):
         return completion
-    if isinstance(completion, Sequence):
+    if isinstance(completion, Sequence) and not isinstance(completion, bytes | bytearray | memoryview):
         for message in reversed(completion):
             if isinstance(message, Mapping) and message.get("role") == "assistant":
                 return _content_text(message.get("content"))
         raise ModelError("bad_completion: no assistant message in the list of messages")
-    raise ModelError(f"bad_completion: want text or a list of messages, not {type(completion).__name__}")
+    raise TypeError(f"a completion is text or a list of messages, not {type(completion).__name__}")
 
 
 def _content_text(content: Any) -> str:

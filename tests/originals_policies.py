@@ -138,11 +138,32 @@ def invaders_host(game: Any, state: State, rng: np.random.Generator) -> int:
     return towards(game.pos, int(doomed.max()))
 
 
+def invaders_escort(game: Any, state: State, rng: np.random.Generator) -> int:
+    """Leaves the two outer aliens of the top row and goes down with them, in between, until they turn on the floor."""
+    if _falling(game, game.pos):
+        return _dodge(game)
+    rows, columns = np.nonzero(game.alien_map)
+    left, right, top = int(columns.min()), int(columns.max()), rows.min()
+    doomed = columns[(columns > left) & (columns < right) | (rows > top)]
+    if not doomed.size or right - left < 3:
+        return towards(game.pos, (left + right + (game.alien_dir > 0)) // 2)
+    lead = game.alien_dir if 9 - rows.max() > game.alien_move_timer else 0
+    aims = np.clip(doomed + lead, 0, 9)
+    aim = int(min(aims, key=lambda column: abs(int(column) - game.pos)))
+    if aim == game.pos:
+        return FIRE if game.shot_timer == 0 else NOOP
+    return towards(game.pos, aim)
+
+
 # Seaquest
 
 
-def _threats(game: Any) -> Iterator[tuple[int, int, int, bool]]:
-    """Row, column, next column and direction of all that kills."""
+#: Row, column, next column, and whether it goes right.
+Threat = tuple[int, int, int, bool]
+
+
+def _threats(game: Any) -> Iterator[Threat]:
+    """All that kills."""
     for enemy in (*game.e_fish, *game.e_subs):
         step = (1 if enemy[2] else -1) if enemy[3] == 0 else 0
         yield enemy[1], enemy[0], enemy[0] + step, enemy[2]
@@ -161,15 +182,13 @@ def _seaquest_goal(game: Any) -> tuple[int, int]:
     return diver[0], diver[1]
 
 
-def seaquest_diver(game: Any, state: State, rng: np.random.Generator) -> int:
-    """Collects divers, keeps away from enemies, shoots what is in front of it."""
-    goal_column, goal_row = _seaquest_goal(game)
-    lowest_row = 0 if goal_row == 0 or game.sub_y == 0 else 1
-    threats = list(_threats(game))
+def _swim(game: Any, goal: tuple[int, int], threats: list[Threat], rng: np.random.Generator) -> int:
+    """Towards the goal, past all threats, shooting what is in front."""
+    lowest_row = 0 if goal[1] == 0 or game.sub_y == 0 else 1
     best, best_cost = NOOP, np.inf
     for action, (right, down) in MOVES.items():
         column, row = min(max(game.sub_x + right, 0), 9), min(max(game.sub_y + down, lowest_row), 8)
-        cost = abs(goal_column - column) + abs(goal_row - row) + rng.random()
+        cost = abs(goal[0] - column) + abs(goal[1] - row) + rng.random()
         cost += 20 * (column in (0, 9) and row > 0 and game.e_spawn_timer < 2)
         for threat_row, now, then, to_right in threats:
             ahead = (column - then) * (1 if to_right else -1)
@@ -178,6 +197,23 @@ def seaquest_diver(game: Any, state: State, rng: np.random.Generator) -> int:
             best, best_cost = action, cost
     in_front = any(row == game.sub_y and (now > game.sub_x) == bool(game.sub_or) for row, now, _, _ in threats)
     return FIRE if best_cost < 30 and in_front and game.shot_timer == 0 else best
+
+
+def seaquest_diver(game: Any, state: State, rng: np.random.Generator) -> int:
+    """Collects divers, keeps away from enemies, shoots what is in front of it."""
+    return _swim(game, _seaquest_goal(game), list(_threats(game)), rng)
+
+
+def seaquest_chooser(game: Any, state: State, rng: np.random.Generator) -> int:
+    """With one seat left, keeps away from single divers and waits where two meet: only one of them can board."""
+    if game.diver_count != 5 or game.oxygen < 30:
+        return seaquest_diver(game, state, rng)
+    threats = list(_threats(game))
+    if len(game.divers) == 2:
+        (x, row, right, _), (other, other_row, other_right, _) = game.divers
+        if row == other_row and right != other_right and (x < other) == bool(right):
+            return _swim(game, ((x + other) // 2, row), threats, rng)
+    return _swim(game, (5, 4), threats + [(diver[1], diver[0], diver[0], diver[2]) for diver in game.divers], rng)
 
 
 def seaquest_gambler(game: Any, state: State, rng: np.random.Generator) -> int:
@@ -205,6 +241,6 @@ SKILLED: dict[str, tuple[Policy, ...]] = {
     "asterix": (asterix_collector,),
     "breakout": (breakout_keeper,),
     "freeway": (freeway_walker, always(UP)),
-    "seaquest": (seaquest_diver, seaquest_convoy, seaquest_gambler),
-    "space_invaders": (invaders_hunter, invaders_host),
+    "seaquest": (seaquest_diver, seaquest_convoy, seaquest_gambler, seaquest_chooser),
+    "space_invaders": (invaders_hunter, invaders_host, invaders_escort),
 }

@@ -223,10 +223,11 @@ def test_items_that_raise_stop_the_workers() -> None:
 
 def test_workers_killed_at_random_lose_only_what_they_had() -> None:
     before = worker_pids()
-    over = threading.Event()
+    running, over = threading.Event(), threading.Event()
 
     def storm() -> None:
         dice = random.Random(7)
+        running.wait()  # a worker that is killed before it ever ran looks like one that can't start
         while not over.wait(0.2 * dice.random()):
             for pid in dice.sample(sorted(worker_pids() - before), k=min(1, len(worker_pids() - before))):
                 os.kill(pid, signal.SIGKILL)
@@ -240,8 +241,11 @@ def test_workers_killed_at_random_lose_only_what_they_had() -> None:
             assert time.monotonic() - last < 5
             last = time.monotonic()
             found[key] = score
+            if len(found) == 20:
+                running.set()
     finally:
         over.set()
+        running.set()
         thread.join()
     assert len(found) == 200
     assert {score.status for score in found.values()} <= {"ok", "error"}

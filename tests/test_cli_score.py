@@ -7,8 +7,10 @@ import os
 import re
 import signal
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +18,8 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 from score_runs import read, row, run, start, toy, write
+
+from weightgym.cli.score_journal import only_writer
 
 __all__ = ["toy"]
 pytestmark = pytest.mark.usefixtures("toy")
@@ -52,10 +56,49 @@ def test_an_old_score_becomes_previous_score(tmp_path: Path) -> None:
     assert run(source).exit_code == 0
     assert run(tmp_path / "a.scored.jsonl", "-o", tmp_path / "b.jsonl").exit_code == 0
     (first,) = read(tmp_path / "a.scored.jsonl")
-    assert first["previous_score"] == {"reward": 0.25}
+    assert first["previous_score"] == 3
+    assert first["previous_score_2"] == {"reward": 0.25}
     assert first["later"] == "x"
-    (second,) = read(tmp_path / "b.jsonl")
-    assert second["previous_score"] == first["score"]
+    (second,) = read(tmp_path / "b.jsonl")  # nothing that came before is lost
+    assert {name: second[name] for name in first if name != "score"} == {n: first[n] for n in first if n != "score"}
+    assert second["previous_score_3"] == first["score"]
+
+
+@pytest.mark.parametrize("filler", [" ", "\t", "}", "} ", "\n", "\\", '"', "}\n"])
+def test_a_long_run_of_one_character_takes_no_time(tmp_path: Path, filler: str) -> None:
+    """The end of a row's text was once found by a pattern that took hours for a megabyte of spaces."""
+    completion = filler * (1_000_000 // len(filler))
+    source = write(tmp_path / "a.jsonl", [row(completion), row("b")])
+    started = time.process_time()
+    assert run(source).exit_code == 0
+    assert time.process_time() - started < 5
+    assert [line["completion"] for line in read(tmp_path / "a.scored.jsonl")] == [completion, "b"]
+
+
+def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
+    source, out = write(tmp_path / "a.jsonl", [row("a")]), tmp_path / "out.jsonl"
+    with only_writer(out):
+        refused = run(source, "-o", out)
+        assert refused.exit_code == 2
+        assert "is being written by another run" in refused.stderr
+        assert not out.exists()
+        assert run(source, "-o", tmp_path / "other.jsonl").exit_code == 0
+    assert run(source, "-o", out).exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "other.jsonl", "out.jsonl"]
+
+
+def test_how_deep_a_completion_may_nest(tmp_path: Path) -> None:
+    def nested(depth: int) -> list[Any]:
+        value: Any = "x"
+        for _ in range(depth):
+            value = [value]
+        return [{"role": "assistant", "content": "a", "extra": value}]
+
+    source = write(tmp_path / "a.jsonl", [row(nested(900)), row(nested(90))])
+    result = run(source)
+    assert result.exit_code == 1
+    assert "a.jsonl:1: 'completion' is nested too deeply: at most 100 levels" in result.stderr
+    assert len(read(tmp_path / "a.scored.jsonl")) == 1
 
 
 BAD = {

@@ -175,12 +175,23 @@ def test_completion_text(completion: object, text: str) -> None:
 
 @pytest.mark.parametrize(
     "completion",
-    [None, 3, b"bytes", {"role": "assistant", "content": "a"}, [], [{"role": "user", "content": "q"}], ["a"],
-     [{"role": "assistant", "content": 3}], [{"role": "assistant", "content": ["a"]}],
-     [{"role": "assistant", "content": [{"type": "text", "text": 3}]}]],
-)  # fmt: skip
-def test_unreadable_completions_are_the_model_s_fault(completion: object) -> None:
+    [
+        [],
+        [{"role": "user", "content": "q"}],
+        ["a"],
+        [{"role": "assistant", "content": 3}],
+        [{"role": "assistant", "content": ["a"]}],
+        [{"role": "assistant", "content": [{"type": "text", "text": 3}]}],
+    ],
+)
+def test_unreadable_conversations_are_the_model_s_fault(completion: object) -> None:
     with pytest.raises(ModelError, match=r"^bad_completion: "):
+        completion_text(completion)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("completion", [None, 3, b"bytes", {"role": "assistant", "content": "a"}, iter(["a"])])
+def test_what_is_no_completion_at_all_is_the_caller_s_fault(completion: object) -> None:
+    with pytest.raises(TypeError, match="a completion is text or a list of messages"):
         completion_text(completion)  # type: ignore[arg-type]
 
 

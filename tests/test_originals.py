@@ -129,6 +129,9 @@ def watch_seaquest(game: Any) -> After:
             yield "reward in the last step"
         if any(abs(bullet[0] - x) > 1 for bullet, x in bullets):
             yield "removed by value"  # its equal went, and it flew on
+        left = any(diver[:2] == [game.sub_x, game.sub_y] for diver in game.divers)
+        if divers == 5 and game.diver_count == 6 and left:
+            yield "one seat for two"
         if enemy_due and enemies and len(game.e_subs) + len(game.e_fish) == enemies and not reward:
             yield "no room for an enemy"
 
@@ -137,12 +140,13 @@ def watch_seaquest(game: Any) -> After:
 
 def watch_space_invaders(game: Any) -> After:
     aliens, on_floor = np.count_nonzero(game.alien_map), bool(game.alien_map[9].any())
+    last_row = not game.alien_map[:9].any()
 
     def after(reward: int) -> Iterator[str]:
         if aliens == reward:
             yield "wave cleared"
         if on_floor and game.terminal and game.alien_map[0].any():
-            yield "floor came out on top"
+            yield "last row came out on top" if last_row else "floor came out on top"
         if on_floor and not game.terminal:
             yield "stood on the floor"
         if game.terminal and reward:
@@ -214,15 +218,17 @@ REACHED: dict[str, dict[str, int]] = {
         "caught": 2,
         "removed by value": 2,
         "no room for an enemy": 20,
+        "one seat for two": 2,
     },
     "space_invaders": {
         "wave cleared": 8,
         "stood on the floor": 100,
         "floor came out on top": 5,
+        "last row came out on top": 2,
         "reward in the last step": 1,
     },
 }
-EPISODES = {"asterix": 40, "breakout": 80, "freeway": 15, "seaquest": 120, "space_invaders": 120}
+EPISODES = {"asterix": 40, "breakout": 80, "freeway": 15, "seaquest": 150, "space_invaders": 120}
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -7,6 +7,7 @@ import importlib.util
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -113,6 +114,26 @@ def test_invalid_answers_get_the_floor_and_a_reason() -> None:
     for answer, code in (("", "no_block"), ("```edits\nW1 = nan\n```", "bad_value"), ([], "bad_completion")):
         result = score(task, answer)
         assert (result.status, result.reward, result.code, result.profile) == ("invalid", 0.0, code, "wpb-v1")
+
+
+@pytest.mark.parametrize("completion", [None, 3, b"x", {"role": "assistant", "content": "a"}])
+def test_a_caller_s_mistake_is_no_reward(completion: Any) -> None:
+    result = score(SOURCE.task("original/asterix", prompt=False), completion)
+    assert (result.status, result.reward) == ("error", None)
+    assert "a completion is text or a list of messages" in result.reason
+
+
+def test_an_environment_that_could_not_score_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "find_engine", lambda: (None, "no compiler"))
+    WeightProgramEnv()  # the reference scores, slowly
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TaskError, match="MinAtar package is not installed"):
+        WeightProgramEnv()
+
+
+def test_training_tasks_are_the_default() -> None:
+    env = WeightProgramEnv(profile="wpb-v1-e1")
+    assert {env.reset(seed=seed)[1]["task"] for seed in range(30)} <= set(SOURCE.ids("train"))
 
 
 def test_a_fault_of_ours_is_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:

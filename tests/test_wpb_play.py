@@ -292,3 +292,14 @@ def test_selftest_without_an_engine_says_what_to_do(monkeypatch: pytest.MonkeyPa
     result = selftest_result()
     assert result.exit_code == 1
     assert "install a C++17 compiler and reinstall weightgym" in said(result)
+
+
+def test_a_movie_of_a_long_episode_is_short_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "idle.txt").write_text("```edits\nb3[0] = 50\n```")  # 10,000 steps
+    path = tmp_path / "x.gif"
+    result = play(tmp_path / "idle.txt", "--task", "original/seaquest", "-o", path)
+    assert result.exit_code == 0, result.output
+    assert "shown: the first 200 steps (--steps); wrote" in said(result)
+    assert "(201 frames)" in said(result)
+    longer = play(tmp_path / "idle.txt", "--task", "original/seaquest", "-o", path, "--every", 100)
+    assert "(101 frames)" in said(longer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weightgym.envs.base import SingleTurnEnv
 from weightgym.rewards.contracts import Split
 from weightgym.rewards.weight_program import profile as profiles
+from weightgym.rewards.weight_program import simulate
 
 
 class WeightProgramEnv(SingleTurnEnv):
@@ -15,12 +16,13 @@ class WeightProgramEnv(SingleTurnEnv):
     be read gets 0.
 
     Args:
-        split: ``test`` (the five original MinAtar games) or ``train`` (synthetic games).
+        split: ``train`` (the built-in games) or ``test`` (the five original MinAtar games).
         profile: ``wpb-v1``, or ``wpb-v1-eN`` for the first N episodes only.
 
     Raises:
-        TaskError: there is no such profile.
+        TaskError: there is no such profile; or neither the compiled engine nor MinAtar is there to score with.
     """
 
-    def __init__(self, *, split: Split = "test", profile: str = "wpb-v1") -> None:
+    def __init__(self, *, split: Split = "train", profile: str = "wpb-v1") -> None:
         super().__init__("weight-program", split=split, profile=profiles.profile(profile).name)
+        simulate.require_backend()

@@ -34,11 +34,10 @@ def score(
     game, cap = _read_task(task)
     try:
         edits = parse_edits(completion_text(completion))
+        episodes = simulate(game, edits.weights, rules, threads=threads, backend=backend)
     except ModelError as error:
         seconds = time.perf_counter() - started
         return Score(status="invalid", reward=FLOOR, reason=str(error), profile=profile, seconds=seconds)
-    try:
-        episodes = simulate(game, edits.weights, rules, threads=threads, backend=backend)
     except Exception as error:
         return Score.fault(error, profile=profile, seconds=time.perf_counter() - started)
     raw_score = int(episodes.scores.sum()) / rules.episodes

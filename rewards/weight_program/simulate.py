@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightgym.rewards.contracts import GraderError
-from weightgym.rewards.weight_program import builtin, reference, selftest
+from weightgym.rewards.weight_program import builtin, minatar, reference, selftest
 from weightgym.rewards.weight_program.arithmetic import default_arithmetic
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
 from weightgym.rewards.weight_program.network import ACTIONS, CHANNELS, GRID, Weights, tensors
@@ -92,7 +92,10 @@ def simulate(
 
     Raises:
         GraderError: ``backend="engine"`` and there is none.
+        ValueError: ``threads`` is under 1, there is no such kernel, or the weights are not what is wanted.
     """
+    if threads < 1:
+        raise ValueError(f"threads must be 1 or more, not {threads}")
     engine = pick_engine(backend, game)
     if engine is None:
         played = [reference.play(game, weights, profile, index) for index in range(profile.episodes)]
@@ -144,6 +147,16 @@ def unpack(rows: bytes) -> npt.NDArray[np.bool_]:
     words = np.frombuffer(rows, np.uint64).reshape(-1, GRID, 1)
     bits = (words >> np.arange(GRID * CHANNELS, dtype=np.uint64)) & np.uint64(1)
     return bits.astype(np.bool_).reshape(-1, GRID, GRID, CHANNELS)
+
+
+def require_backend() -> None:
+    """Check that something can score, before anything depends on it.
+
+    Raises:
+        TaskError: the engine is not there, and neither is MinAtar, which the reference needs.
+    """
+    if find_engine()[0] is None:
+        minatar.source("breakout")
 
 
 def pick_engine(backend: Backend, game: str) -> Engine | None:

@@ -47,7 +47,7 @@ PyModuleDef_Slot slots[] = {{0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_originals",
-                          "The five games of MinAtar 1.0.15, difficulty ramping off, for the fast engine (GPL-3.0-only).",
+                          "The five games of MinAtar 1.0.15, ramping off, for the fast engine (GPL-3.0-only).",
                           0,
                           methods,
                           slots,

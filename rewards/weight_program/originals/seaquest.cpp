@@ -3,12 +3,12 @@
 // collect divers, and surface before the oxygen ends; with six divers that pays the oxygen left.
 //
 // MinAtar keeps lists; here everything has a fixed slot, because with ramping off everything runs to a timetable of 60
-// steps. An enemy may come every 20 steps, a diver every 30; both move at ages 5, 11, ..., 53 and leave the board at 59,
-// just before their slot is due again. A submarine fires at ages 10, 21, ..., 54, and its bullet is gone 10 steps later.
-// So an enemy never moves and fires in one step, and the order of MinAtar's lists shows only among the divers: a row's
-// enemies all swim one way, 3 columns or more apart, so no two ever share a cell, and no more do two bullets of ours.
-// (MinAtar's removal by value takes the older of two bullets only where an enemy comes in at the edge, onto the older
-// one, and the younger hits it. That bullet then flies on, off the board, as the older would have done.)
+// steps. An enemy may come every 20 steps, a diver every 30; both move at ages 5, 11, ..., 53 and leave the board at
+// 59, just before their slot is due again. A submarine fires at ages 10, 21, ..., 54, and its bullet is gone 10 steps
+// later. So an enemy never moves and fires in one step, and the order of MinAtar's lists shows only among the divers:
+// a row's enemies all swim one way, 3 columns or more apart, so no two share a cell, and no more do two bullets of
+// ours. (MinAtar's removal by value takes the older of two bullets only where an enemy comes in at the edge, onto the
+// older one, and the younger hits it. That bullet then flies on, off the board, as the older would have done.)
 #include "games.hpp"
 
 namespace weightgym::originals {
@@ -22,19 +22,8 @@ constexpr int kEnemies = 3;
 constexpr int kDivers = 2;
 constexpr int kShots = 2;  // the cannon loads for 5 steps and a bullet of ours flies for 9
 
-enum Channel {
-  kFront,
-  kBack,
-  kFriendlyBullet,
-  kTrail,
-  kEnemyBullet,
-  kFish,
-  kSub,
-  kOxygenGauge,
-  kDiverGauge,
-  kDiver,
-  kChannels
-};
+enum Channel { kFront, kBack, kFriendlyBullet, kTrail, kEnemyBullet, kFish, kSub, kOxygenGauge, kDiverGauge, kDiver,
+               kChannels };
 
 // The lanes of what the player may meet: three enemies, the bullet of each, two divers.
 constexpr int kFirstBullet = kEnemies;
@@ -49,8 +38,7 @@ constexpr int kNobody = -1;
 
 /// What is due in one step: the slots concerned.
 struct Minute {
-  int8_t enemy_comes = kNobody, enemy_moves = kNobody, enemy_fires = kNobody;
-  int8_t diver_comes = kNobody;
+  int8_t enemy_comes = kNobody, enemy_moves = kNobody, enemy_fires = kNobody, diver_comes = kNobody;
   bool divers_move = false;
 };
 
@@ -68,13 +56,11 @@ constexpr Timetable timetable() {
       if (age % 6 == 5) minute.enemy_moves = slot;
       if (age % 11 == 10) minute.enemy_fires = slot;
     }
-    for (int8_t slot = 0; slot < kDivers; ++slot)
-      if (now == 30 * slot) minute.diver_comes = slot;
+    if (now % 30 == 0) minute.diver_comes = static_cast<int8_t>(now / 30);
     minute.divers_move = now % 6 == 5;  // both: 30 is a multiple of 6
   }
   return table;
 }
-
 constexpr Timetable kTimetable = timetable();
 
 constexpr int kOff = kGrid + 1;
@@ -96,7 +82,6 @@ constexpr Pictures pictures() {
   }
   return table;
 }
-
 constexpr Pictures kPictures = pictures();
 
 struct Shot {
@@ -186,8 +171,7 @@ struct Seaquest {
     int kills = 0;
     for (Shot& shot : shots) {
       if (shot.x == 0) continue;
-      shot.x += shot.step;
-      if (shot.x == kOff) shot.x = 0;
+      shot.x = (shot.x + shot.step) % kOff;
       if (shot.x == 0) continue;
       const Lanes struck = things_at(shot.x, shot.row) & kEnemyLanes;
       if (struck == 0) continue;
@@ -209,9 +193,8 @@ struct Seaquest {
   void move_divers(bool due) {
     if (!due && (met() & kDiverLanes) == 0) return;
     const int younger = minute < 30 ? 0 : 1;
-    const int slots[kDivers] = {younger, 1 - younger};
-    for (const int slot : slots) {
-      const Lanes diver = in_lane(1, kFirstDiver + slot);
+    for (int turn = 0; turn < kDivers; ++turn) {
+      const Lanes diver = in_lane(1, kFirstDiver + (younger ^ turn));
       if (takes(diver) || !due) continue;
       advance(diver);
       takes(diver);

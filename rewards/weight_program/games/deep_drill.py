@@ -1,0 +1,88 @@
+"""Drill down through rock and gas, and mind the heat of the bit.
+
+Down drills; every other action rests. A layer is two, three or four metres thick, and takes as many steps of drilling
+without a break: a step of rest fills the hole again. Once through you get +1 for each of its metres, and the next layer
+follows. A step of drilling heats the bit by 1, a step of rest cools it by 2. At heat 10 the bit melts, even if that
+step would have finished the layer. One layer in four is gas, which explodes when you drill at it with a bit of heat 5
+or more. Melting and explosions cost a bit each: you go on with a cold one in front of a new layer. The third lost bit
+ends the episode, and so does step 300.
+"""
+
+from weightgym.rewards.weight_program.games.kit import (
+    DANGER,
+    DOWN,
+    GAUGE,
+    PLAYER,
+    REWARD,
+    TRAIL,
+    below,
+    light,
+)
+
+FAMILY = "arcade_style"
+CAP = 200
+CHANNELS = {
+    PLAYER: "the drill: column 4 from row 1 down to the bottom of the hole",
+    DANGER: "what is left of the layer, if it is gas, from the bottom of the hole down",
+    REWARD: "what is left of the layer, if it is rock, from the bottom of the hole down",
+    TRAIL: "column 9: bits that you can still lose, from the top",
+    GAUGE: "row 9: the heat, a cell for each degree, from the left",
+}
+ACTIONS = "down drills; all others rest"
+
+THICK, DRILLED, GAS, HEAT, SPARE, CLOCK, STATE = range(7)
+
+
+def reset(s, rng):
+    s[SPARE] = 3
+    new_layer(s, rng)
+
+
+def new_layer(s, rng):
+    s[DRILLED] = 0
+    s[THICK] = 2 + below(rng, 3)
+    s[GAS] = below(rng, 4) == 0
+
+
+def lose_bit(s, rng):
+    s[SPARE] -= 1
+    s[HEAT] = 0
+    new_layer(s, rng)
+
+
+def drill(s, rng):
+    if s[GAS] == 1 and s[HEAT] >= 5:
+        lose_bit(s, rng)
+        return 0
+    s[HEAT] += 1
+    s[DRILLED] += 1
+    if s[HEAT] == 10:
+        lose_bit(s, rng)
+    elif s[DRILLED] == s[THICK]:
+        metres = s[THICK]
+        new_layer(s, rng)
+        return metres
+    return 0
+
+
+def step(s, action, rng):
+    reward = 0
+    if action == DOWN:
+        reward = drill(s, rng)
+    else:
+        s[DRILLED] = 0
+        s[HEAT] = max(0, s[HEAT] - 2)
+    s[CLOCK] += 1
+    return reward, s[SPARE] == 0 or s[CLOCK] == 300
+
+
+def observe(s, board):
+    for row in range(1, 5 + s[DRILLED]):
+        light(board, row, 4, PLAYER)
+    for row in range(5 + s[DRILLED], 5 + s[THICK]):
+        for column in range(2, 7):
+            light(board, row, column, DANGER if s[GAS] == 1 else REWARD)
+    for spare in range(s[SPARE]):
+        light(board, spare, 9, TRAIL)
+    for degree in range(s[HEAT]):
+        light(board, 9, degree, GAUGE)
