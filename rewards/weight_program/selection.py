@@ -6,7 +6,7 @@ Integers, slices and lists mean what they mean to NumPy. A selection never takes
 from __future__ import annotations
 
 import re
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def assign(tensor: Weights, indices: list[Index], operator: str, value: float | 
     """
     kinds = list(map(type, indices))
     axes = tensor.ndim - kinds.count(int)
-    key: tuple[Index, ...] = tuple(indices)
+    key: tuple[Any, ...] = tuple(indices)
     if list in kinds:
         axis = kinds.index(list)
         if slice in kinds or len(kinds) < tensor.ndim:
@@ -222,7 +222,7 @@ def _turned(value: np.float32 | Weights) -> np.float32 | Weights:
 
 def _last_ones(
     indices: list[Index], axis: int, entries: list[int], axes: int, value: float | Weights
-) -> tuple[tuple[Index, ...], float | Weights]:
+) -> tuple[tuple[Any, ...], float | Weights]:
     """Key and value with only the last of duplicate entries of the list at ``axis``: the one that counts.
 
     NumPy would give the same, but with arrays as large as the list times the other axis.
