@@ -1,22 +1,21 @@
 """The policies that benchmarks and tests play: dense random ones, and ones that play each original game decently.
 
 The played-in ones were found by ``weightgym.trainers.evolution``; kept as 8-bit integers with a scale a tensor.
-``python benchmarks/played_in.py GAME SECONDS`` looks for a better one, and keeps it if it is.
+``python benchmarks/played_in.py GAME ANSWER`` keeps an answer of ``weightgym wpb solve`` if it plays better.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
+from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rewards.weight_program.network import PARAMETERS, Weights, tensors, zero_weights
 from weightgym.rewards.weight_program.profile import profile
 from weightgym.rewards.weight_program.simulate import simulate
-from weightgym.trainers.evolution import Evolution, evolve, network, start
 
 FOLDER = Path(__file__).parent / "data"
 
@@ -50,22 +49,15 @@ def save(game: str, weights: Weights) -> None:
     _load.cache_clear()
 
 
-def main(game: str, seconds: float) -> None:
+def main(game: str, answer: Path) -> None:
+    """Keep the answer's policy if it plays better than the one that is kept."""
     rules = profile("wpb-v1-e200")
-    kept = simulate(game, played_in_policy(game), rules).scores.mean() if (FOLDER / f"{game}.npz").exists() else -1.0
-    config = Evolution(max_actions=2501, episodes=2, pairs=32) if game == "freeway" else Evolution()
-    started = time.monotonic()
-    for progress in evolve(game, config, start(config), threads=2):
-        if progress.generation % 25 == 0:
-            weights = network(config, progress.parameters)
-            score = simulate(game, weights, rules).scores.mean()
-            print(f"{game} generation {progress.generation}: {score:.3f} (kept {kept:.3f})", flush=True)
-            if score > kept:
-                kept = score
-                save(game, weights)
-        if time.monotonic() - started > seconds:
-            return
+    weights = parse_edits(answer.read_text()).weights
+    kept, new = (simulate(game, policy, rules).scores.mean() for policy in (played_in_policy(game), weights))
+    if new > kept:
+        save(game, weights)
+    print(f"{game}: {new:.3f} {'replaces' if new > kept else 'is not better than'} {kept:.3f}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]))

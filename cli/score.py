@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from typing import BinaryIO
 
 import click
 
-from weightgym.cli.console import DEFAULT_ENV
+from weightgym.cli.console import DEFAULT_ENV, cores
 from weightgym.cli.score_answer import score_answer
 from weightgym.cli.score_file import FileOptions, score_file
 
@@ -25,11 +24,6 @@ Examples:
   weightgym score answers.jsonl --resume
   generate | weightgym score - -o scored.jsonl
 """
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -103,7 +97,7 @@ def score(
         target = _target(input, out)
         if target is None:
             _refuse({"--resume": resume, "--force": force}, "needs an output file (-o)")
-        options = FileOptions(target, profile, workers or _cores(), timeout, resume, force)
+        options = FileOptions(target, profile, workers or cores(), timeout, resume, force)
         with ExitStack() as stack:
             good = score_file(_rewindable(input, stack), _name(input), options)
     if not good:

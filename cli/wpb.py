@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -114,15 +113,11 @@ def _read(answer: BinaryIO) -> Weights:
 
 def _play(weights: Weights, task_id: str, episode: int) -> EpisodeTrace:
     from weightgym.envs import registry
-    from weightgym.rewards.contracts import TaskError
     from weightgym.rewards.weight_program.profile import profile
     from weightgym.rewards.weight_program.simulate import record_episode
 
-    try:
-        task = registry.spec("weight-program").tasks.task(task_id, prompt=False)
-        return record_episode(str(task.data["game"]), weights, profile(_PROFILE), episode)
-    except TaskError as error:
-        raise click.ClickException(str(error)) from error
+    task = registry.spec("weight-program").tasks.task(task_id, prompt=False)
+    return record_episode(str(task.data["game"]), weights, profile(_PROFILE), episode)
 
 
 def _summary(trace: EpisodeTrace, task_id: str, episode: int) -> str:
@@ -173,12 +168,13 @@ def selftest(full: bool) -> None:
     from rich.progress import Progress
     from rich.table import Table
 
+    from weightgym.cli.console import cores
     from weightgym.rewards.weight_program import selftest as checks
 
     try:
         with Progress(console=Console(stderr=True), disable=not full, transient=True) as bar:
             sweep = bar.add_task("all float32 inputs", total=1.0)
-            rows = checks.run(full, lambda share: bar.update(sweep, completed=share), threads=os.cpu_count() or 1)
+            rows = checks.run(full, lambda share: bar.update(sweep, completed=share), threads=cores())
     except ImportError as error:
         raise click.ClickException(
             f"the compiled engine is not there ({error}): install a C++17 compiler and reinstall weightgym"

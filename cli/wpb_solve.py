@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -47,6 +46,7 @@ def solve(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from weightgym.cli.console import cores
     from weightgym.envs.weight_program.tasks import SOURCE
     from weightgym.rewards.weight_program.scorer import score
     from weightgym.rewards.weight_program.write_edits import write_edits
@@ -54,7 +54,7 @@ def solve(
     from weightgym.trainers.solve import Solver
 
     task = SOURCE.task(task_id, prompt=False)
-    threads = workers or os.cpu_count() or 1
+    threads = workers or cores()
     config = Evolution(
         pairs=pairs, episodes=episodes, sigma=sigma, learning_rate=learning_rate, max_actions=max_actions, seed=seed
     )

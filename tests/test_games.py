@@ -12,8 +12,9 @@ from weightgym.envs.weight_program.references import reference_answer
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.weight_program import builtin, simulate
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
+from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rewards.weight_program.games import GAMES, kit
-from weightgym.rewards.weight_program.network import tensors, zero_weights
+from weightgym.rewards.weight_program.network import tensors, unpack, zero_weights
 from weightgym.rewards.weight_program.plain_game import PlainGame
 from weightgym.rewards.weight_program.profile import profile
 from weightgym.rewards.weight_program.scorer import score
@@ -60,7 +61,7 @@ def test_plain_run_is_the_compiled_run(game: str, policy: str) -> None:
         assert over
         assert terminal
         assert np.frombuffer(rewards, np.int32).tolist() == wanted
-        assert [board.tobytes() for board in simulate.unpack(rows)] == seen
+        assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -81,8 +82,6 @@ def test_channels_are_what_the_file_says(game: str) -> None:
 
 
 def reference_weights(game: str) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    from weightgym.rewards.weight_program.edits import parse_edits
-
     return parse_edits(reference_answer(game)).weights
 
 

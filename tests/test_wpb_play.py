@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
-from weightgym.cli.wpb import wpb
+from weightgym.cli.main import cli
 from weightgym.envs.weight_program import pictures
 from weightgym.rewards.weight_program import selftest
 from weightgym.rewards.weight_program.edits import parse_edits
@@ -36,7 +36,7 @@ def play(*arguments: object, stdin: str | bytes | None = None, env: dict[str, st
     words = ["play", *map(str, arguments)]
     if "--task" not in words:
         words += ["--task", "original/breakout"]
-    return CliRunner().invoke(wpb, words, input=stdin, env=env or FILE)
+    return CliRunner().invoke(cli, ["wpb", *words], prog_name="weightgym", input=stdin, env=env or FILE)
 
 
 def trace_of(text: str, episode: int = 0, game: str = "breakout") -> EpisodeTrace:
@@ -248,7 +248,7 @@ def test_the_sample_answer_plays_well() -> None:
 
 
 def selftest_result(*flags: str) -> Result:
-    return CliRunner().invoke(wpb, ["selftest", *flags], env=FILE)
+    return CliRunner().invoke(cli, ["wpb", "selftest", *flags], prog_name="weightgym", env=FILE)
 
 
 def test_selftest_passes_here() -> None:

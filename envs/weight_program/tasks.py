@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from weightgym.envs.registry import suggest
 from weightgym.envs.weight_program.prompt import SYSTEM_PROMPT, builtin_prompt, original_prompt
 from weightgym.rewards.contracts import Message, Split, Task, TaskError, sha256_hex
@@ -37,47 +39,26 @@ class WeightProgramTasks:
         if id not in known:
             raise TaskError(f"unknown task {id!r}{suggest(id, known)}")
         source, game = id.split("/")
-        return _original(id, game, prompt) if source == "original" else _builtin(id, game, prompt)
+        original = source == "original"
+        make_prompt = original_prompt if original else builtin_prompt
+        return Task(
+            env=ENV,
+            id=id,
+            split="test" if original else "train",
+            prompt=(Message(role="user", content=make_prompt(game)),) if prompt else (),
+            system_prompt=SYSTEM_PROMPT,
+            data={"game": game, "source": source, "episodes": EPISODES}
+            | (_original_data(game) if original else _builtin_data(game)),
+        )
 
 
-def _original(id: str, game: str, prompt: bool) -> Task:
-    return Task(
-        env=ENV,
-        id=id,
-        split="test",
-        prompt=_messages(original_prompt(game)) if prompt else (),
-        system_prompt=SYSTEM_PROMPT,
-        data={
-            "game": game,
-            "source": "original",
-            "cap": CAPS[game],
-            "episodes": EPISODES,
-            "minatar_sha256": SOURCE_SHA256[game],
-        },
-    )
+def _original_data(game: str) -> dict[str, JsonValue]:
+    return {"cap": CAPS[game], "minatar_sha256": SOURCE_SHA256[game]}
 
 
-def _builtin(id: str, game: str, prompt: bool) -> Task:
+def _builtin_data(game: str) -> dict[str, JsonValue]:
     module = builtin.module(game)
-    return Task(
-        env=ENV,
-        id=id,
-        split="train",
-        prompt=_messages(builtin_prompt(game)) if prompt else (),
-        system_prompt=SYSTEM_PROMPT,
-        data={
-            "game": game,
-            "source": "builtin",
-            "family": module.FAMILY,
-            "cap": module.CAP,
-            "episodes": EPISODES,
-            "sha256": sha256_hex(builtin.source(game)),
-        },
-    )
-
-
-def _messages(content: str) -> tuple[Message, ...]:
-    return (Message(role="user", content=content),)
+    return {"cap": module.CAP, "family": module.FAMILY, "sha256": sha256_hex(builtin.source(game))}
 
 
 SOURCE = WeightProgramTasks()

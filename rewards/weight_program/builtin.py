@@ -48,8 +48,9 @@ def source(game: str) -> str:
     return _path(module(game)).read_text()
 
 
+@functools.cache
 def can_compile() -> bool:
-    """Whether numba is installed."""
+    """Whether numba is installed. Asked before every run, so looked up once."""
     return find_spec("numba") is not None
 
 

@@ -51,3 +51,9 @@ def tensors(weights: Weights) -> dict[str, Weights]:
         views[name] = weights[start : start + size].reshape(shape)
         start += size
     return views
+
+
+def unpack(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Packed observations (ten words each: bit column*6 + channel of word ``row``), as shape (n, 10, 10, 6)."""
+    bits = (words.reshape(-1, GRID, 1) >> np.arange(GRID * CHANNELS, dtype=np.uint64)) & np.uint64(1)
+    return bits.astype(np.bool_).reshape(-1, GRID, GRID, CHANNELS)

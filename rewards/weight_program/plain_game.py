@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightgym.rewards.weight_program import builtin
-from weightgym.rewards.weight_program.network import CHANNELS, GRID
+from weightgym.rewards.weight_program.network import GRID, unpack
 
 
 class PlainGame:
@@ -45,5 +45,4 @@ class PlainGame:
         """What is lit, bool of shape (10, 10, 6)."""
         board = np.zeros(GRID, np.uint64)
         self.game.observe(self.memory, board)
-        bits = (board[:, None] >> np.arange(GRID * CHANNELS, dtype=np.uint64)) & np.uint64(1)
-        return bits.astype(np.bool_).reshape(GRID, GRID, CHANNELS)
+        return np.asarray(unpack(board)[0])

@@ -14,7 +14,7 @@ from weightgym.rewards.contracts import GraderError
 from weightgym.rewards.weight_program import builtin, minatar, reference, selftest
 from weightgym.rewards.weight_program.arithmetic import default_arithmetic
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
-from weightgym.rewards.weight_program.network import ACTIONS, CHANNELS, GRID, Weights, tensors
+from weightgym.rewards.weight_program.network import ACTIONS, Weights, tensors, unpack
 from weightgym.rewards.weight_program.profile import Profile
 
 Backend = Literal["auto", "engine", "reference"]
@@ -133,20 +133,13 @@ def record_episode(game: str, weights: Weights, profile: Profile, episode: int) 
         None,
     )
     return EpisodeTrace(
-        observations=unpack(rows),
+        observations=unpack(np.frombuffer(rows, np.uint64)),
         actions=np.frombuffer(chosen, np.int8).astype(np.int64),
         executed=np.frombuffer(executed, np.int8).astype(np.int64),
         rewards=np.frombuffer(rewards, np.int32).astype(np.int64),
         probabilities=_probabilities(np.frombuffer(sums, np.float64).reshape(-1, ACTIONS)),
         terminal=terminal,
     )
-
-
-def unpack(rows: bytes) -> npt.NDArray[np.bool_]:
-    """The engine's packed observations (ten 64-bit words each) as an array of shape (n, 10, 10, 6)."""
-    words = np.frombuffer(rows, np.uint64).reshape(-1, GRID, 1)
-    bits = (words >> np.arange(GRID * CHANNELS, dtype=np.uint64)) & np.uint64(1)
-    return bits.astype(np.bool_).reshape(-1, GRID, GRID, CHANNELS)
 
 
 def require_backend() -> None:
@@ -164,11 +157,12 @@ def pick_engine(backend: Backend, game: str) -> Engine | None:
     if backend == "reference":
         return None
     engine, why = find_engine()
-    message = f"the compiled WeightProgramBench engine is not available ({why})"
-    fix = "install a C++17 compiler and reinstall weightgym"
-    if engine is not None:
-        if game in CHANNEL_MAPS or builtin.can_compile():
-            return engine
+    if engine is None:
+        message = f"the compiled WeightProgramBench engine is not available ({why})"
+        fix = "install a C++17 compiler and reinstall weightgym"
+    elif game in CHANNEL_MAPS or builtin.can_compile():
+        return engine
+    else:
         message, fix = "numba, which compiles the built-in games, is not installed", "pip install 'weightgym[games]'"
     if backend == "engine":
         raise GraderError(f"{message}: {fix}")

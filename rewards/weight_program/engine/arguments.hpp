@@ -22,13 +22,14 @@ struct Buffer {
   ~Buffer() {
     if (view.obj != nullptr) PyBuffer_Release(&view);
   }
-  const void* data() const { return view.buf; }
   Py_ssize_t size() const { return view.len; }
 
-  /// Its bytes, and the argument is let go: without the GIL another thread may change it, or the interpreter end.
-  std::vector<uint8_t> take() {
-    const auto* bytes = static_cast<const uint8_t*>(view.buf);
-    std::vector<uint8_t> copy(bytes, bytes + view.len);
+  /// Its values, whatever its address (a part of one at the end is left out), and the argument is let go: without the
+  /// GIL another thread may change it, or the interpreter end.
+  template <class T>
+  std::vector<T> take() {
+    std::vector<T> copy(view.len / sizeof(T));
+    if (!copy.empty()) std::memcpy(copy.data(), view.buf, copy.size() * sizeof(T));
     PyBuffer_Release(&view);
     return copy;
   }
@@ -72,8 +73,7 @@ std::unique_ptr<Policy> read_policy(Buffer& weights) {
     PyErr_Format(PyExc_ValueError, "weights: want %d float32 values, got %zd bytes", kParameters, weights.size());
     return nullptr;
   }
-  std::vector<float> flat(kParameters);  // the buffer may lie at any address
-  std::memcpy(flat.data(), weights.take().data(), kParameters * sizeof(float));
+  const std::vector<float> flat = weights.take<float>();
   const DefaultArithmetic arithmetic;  // subnormal weights count
   for (int i = 0; i < kParameters; ++i)
     if (!std::isfinite(flat[i])) {

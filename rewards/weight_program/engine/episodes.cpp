@@ -71,6 +71,14 @@ struct World {
     std::memset(rows, 0, sizeof(Observation));
     game.observe(state, masks, rows);
   }
+
+  /// Appends what is seen now, and returns where it lies until the next call.
+  const uint64_t* remember(const Game& game, const uint8_t* masks, std::vector<uint64_t>& rows) const {
+    rows.resize(rows.size() + kGrid);
+    uint64_t* seen = rows.data() + rows.size() - kGrid;
+    observe(game, masks, seen);
+    return seen;
+  }
 };
 
 int sample(const double* cumulative, double u) {
@@ -145,9 +153,7 @@ int32_t record_episode(const Game& game, const uint8_t* masks, const Policy& pol
   player->world.reset(game, rules.env_seed + episode);
   SeedTable::instance().start(player->actions, rules.action_seed + episode);
   StepResult result = {0, 0};
-  Observation seen;
-  player->world.observe(game, masks, seen);
-  rows.insert(rows.end(), seen, seen + kGrid);
+  const uint64_t* seen = player->world.remember(game, masks, rows);
   while (static_cast<int32_t>(steps.size()) < rules.max_actions && result.flags == 0) {
     Step step;
     kernel.policy(policy, seen, step.cumulative);
@@ -156,8 +162,7 @@ int32_t record_episode(const Game& game, const uint8_t* masks, const Policy& pol
     step.executed = static_cast<int8_t>(player->world.last_action);
     step.reward = result.reward;
     steps.push_back(step);
-    player->world.observe(game, masks, seen);
-    rows.insert(rows.end(), seen, seen + kGrid);
+    seen = player->world.remember(game, masks, rows);
   }
   return result.flags;
 }
@@ -167,14 +172,11 @@ int32_t trace_actions(const Game& game, const uint8_t* masks, uint32_t env_seed,
   const auto world = std::make_unique<World>();
   world->reset(game, env_seed);
   StepResult result = {0, 0};
-  Observation seen;
-  world->observe(game, masks, seen);
-  rows.insert(rows.end(), seen, seen + kGrid);
+  world->remember(game, masks, rows);
   for (int i = 0; i < count && result.flags == 0; ++i) {
     result = world->act(game, actions[i], sticky);
     steps.push_back({static_cast<int8_t>(actions[i]), static_cast<int8_t>(world->last_action), result.reward, {}});
-    world->observe(game, masks, seen);
-    rows.insert(rows.end(), seen, seen + kGrid);
+    world->remember(game, masks, rows);
   }
   return result.flags;
 }

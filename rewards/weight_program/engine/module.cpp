@@ -24,7 +24,7 @@ PyObject* run(PyObject*, PyObject* args) {
                         &rules.env_seed, read_word, &rules.action_seed, &rules.sticky, &rules.max_actions, &threads,
                         &kernel_name))
     return nullptr;
-  const std::vector<uint8_t> masks = mask_bytes.take();
+  const std::vector<uint8_t> masks = mask_bytes.take<uint8_t>();
   const Game* game = find_game(capsule, masks);
   const Kernel* kernel = game == nullptr ? nullptr : find_kernel(kernel_name);
   if (kernel == nullptr || !check_rules(rules, first, count)) return nullptr;
@@ -72,7 +72,7 @@ PyObject* record(PyObject*, PyObject* args) {
                         &rules.env_seed, read_word, &rules.action_seed, &rules.sticky, &rules.max_actions,
                         &kernel_name))
     return nullptr;
-  const std::vector<uint8_t> masks = mask_bytes.take();
+  const std::vector<uint8_t> masks = mask_bytes.take<uint8_t>();
   const Game* game = find_game(capsule, masks);
   const Kernel* kernel = game == nullptr ? nullptr : find_kernel(kernel_name);
   if (kernel == nullptr || !check_rules(rules, episode, 0)) return nullptr;
@@ -96,12 +96,12 @@ PyObject* trace(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "Oy*O&y*d", &capsule, &mask_bytes.view, read_word, &env_seed, &actions.view, &sticky) ||
       !check_sticky(sticky))
     return nullptr;
-  const std::vector<uint8_t> masks = mask_bytes.take();
+  const std::vector<uint8_t> masks = mask_bytes.take<uint8_t>();
   const Game* game = find_game(capsule, masks);
   if (game == nullptr) return nullptr;
   if (actions.size() > 1000000)
     return PyErr_Format(PyExc_ValueError, "at most 1000000 actions, got %zd", actions.size());
-  const std::vector<uint8_t> codes = actions.take();
+  const std::vector<uint8_t> codes = actions.take<uint8_t>();
   for (size_t i = 0; i < codes.size(); ++i)
     if (codes[i] >= kActions) {
       PyErr_Format(PyExc_ValueError, "action %zu is %d: actions are 0 to 5", i, codes[i]);
@@ -126,14 +126,13 @@ PyObject* cumulative(PyObject*, PyObject* args) {
   if (kernel == nullptr) return nullptr;
   const auto policy = read_policy(weights);
   if (policy == nullptr) return nullptr;
-  Observation seen;
-  if (rows.size() != sizeof seen) return PyErr_Format(PyExc_ValueError, "rows: want 10 uint64 words");
-  std::memcpy(seen, rows.data(), sizeof seen);
+  if (rows.size() != sizeof(Observation)) return PyErr_Format(PyExc_ValueError, "rows: want 10 uint64 words");
+  const std::vector<uint64_t> seen = rows.take<uint64_t>();
   for (uint64_t row : seen)
     if (row >> 60) return PyErr_Format(PyExc_ValueError, "rows: only the low 60 bits of a word are used");
   double sums[kActions];
   const DefaultArithmetic arithmetic;
-  kernel->policy(*policy, seen, sums);
+  kernel->policy(*policy, seen.data(), sums);
   return to_bytes(sums, kActions);
 }
 
@@ -144,11 +143,10 @@ PyObject* rounded(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "py*z", &exponential, &values.view, &kernel_name)) return nullptr;
   const Kernel* kernel = find_kernel(kernel_name);
   if (kernel == nullptr) return nullptr;
-  const Py_ssize_t count = values.size() / static_cast<Py_ssize_t>(sizeof(float));
-  std::vector<float> inputs(count), result(count);
-  if (count > 0) std::memcpy(inputs.data(), values.data(), count * sizeof(float));
+  const std::vector<float> inputs = values.take<float>();
+  std::vector<float> result(inputs.size());
   const DefaultArithmetic arithmetic;
-  kernel->rounded(exponential != 0, inputs.data(), result.data(), count);
+  kernel->rounded(exponential != 0, inputs.data(), result.data(), static_cast<long>(result.size()));
   return to_bytes(result.data(), result.size());
 }
 
