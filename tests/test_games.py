@@ -10,7 +10,7 @@ import pytest
 
 from weightgym.envs.weight_program.references import reference_answer
 from weightgym.envs.weight_program.tasks import SOURCE
-from weightgym.rewards.weight_program import builtin, simulate
+from weightgym.rewards.weight_program import builtin, simulate, variants
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
 from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rewards.weight_program.games import GAMES, kit
@@ -137,5 +137,34 @@ def test_files_are_short_readable_and_say_what_they_are(game: str) -> None:
         assert meaning in prompt
 
 
-def test_games_are_listed_once_and_sorted() -> None:
-    assert list(GAMES) == sorted(set(GAMES))
+@pytest.mark.parametrize("game", GAMES)
+def test_what_varies_is_declared_and_named(game: str) -> None:
+    """Prose says the constant's name, so that it holds for every variant; each variant is another game."""
+    module = builtin.module(game)
+    assert len(list(variants.names(game, module.VARY))) >= 2
+    prose = (module.__doc__ or "") + str(module.CHANNELS)
+    for name, values in module.VARY.items():
+        assert f"`{name}`" in prose
+        assert getattr(module, name) not in values
+        assert len(set(values)) == len(values)
+    sources = {builtin.source(name) for name in (game, *variants.names(game, module.VARY))}
+    assert len(sources) == 1 + len(list(variants.names(game, module.VARY)))
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_extreme_variants_run_plainly_and_compiled_alike(game: str) -> None:
+    engine, _ = simulate.find_engine()
+    assert engine is not None
+    vary = builtin.module(game).VARY
+    for pick in (0, -1):
+        variant = variants.name(game, {name: vary[name][pick] for name in vary})
+        for seed in range(3):
+            actions = choices("restless", seed, WPB.max_actions)
+            rows, rewards, _, terminal = engine.loop.trace(
+                engine.game(variant), channel_masks(variant), seed, actions.astype(np.uint8).tobytes(), 0.1
+            )
+            seen, wanted, over = play_plainly(variant, seed, actions.tolist())
+            assert over
+            assert terminal
+            assert np.frombuffer(rewards, np.int32).tolist() == wanted
+            assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen

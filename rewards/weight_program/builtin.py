@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from weightgym.rewards.failures import TaskError
+from weightgym.rewards.weight_program import variants
 from weightgym.rewards.weight_program.games import GAMES, kit
 
 _lock = threading.Lock()
@@ -26,26 +27,41 @@ class CacheWarning(RuntimeWarning):
     """The cache of compiled games can't be used: games are compiled anew in every process."""
 
 
+@functools.cache
 def module(game: str) -> ModuleType:
-    """The game's file as a module (docs/write-a-game.md says what is in it).
+    """The game's file as a module (docs/write-a-game.md says what is in it), or that of a variant of it.
 
     Raises:
         TaskError: there is no such game.
     """
-    if game not in GAMES:
-        raise TaskError(f"unknown built-in game {game!r}")
-    return importlib.import_module(f"weightgym.rewards.weight_program.games.{game}")
+    file, changes = variants.split(game)
+    if file not in GAMES:
+        raise TaskError(f"unknown built-in game {file!r}")
+    base = importlib.import_module(f"weightgym.rewards.weight_program.games.{file}")
+    if not changes:
+        return base
+    made = ModuleType(base.__name__)
+    made.__file__ = base.__file__
+    exec(compile(source(game), str(base.__file__), "exec"), made.__dict__)  # a file of this package with other numbers
+    return made
 
 
 @functools.cache
 def caps() -> dict[str, int]:
-    """Game → reward cap, of all built-in games."""
+    """Game → reward cap, of all built-in games (variants not among them)."""
     return {game: module(game).CAP for game in GAMES}
 
 
 def source(game: str) -> str:
-    """The text of the game's file: what the prompt shows, and what runs."""
-    return _path(module(game)).read_text()
+    """The text of the game's file: what the prompt shows, and what runs.
+
+    Raises:
+        TaskError: there is no such game, or no such variant of it.
+    """
+    file, changes = variants.split(game)
+    base = module(file)
+    text = _path(base).read_text()
+    return variants.rewrite(text, game, base.VARY) if changes else text
 
 
 @functools.cache

@@ -1,17 +1,6 @@
 """The built-in games: one short file each, which is both what the prompt shows and what runs."""
 
-#: Every game, by the name of its file.
-GAMES = (
-    "cargo_ferry",
-    "dart_gallery",
-    "deep_drill",
-    "fruit_basket",
-    "gate_runner",
-    "lane_gunner",
-    "lift_operator",
-    "night_porter",
-    "pendulum_shot",
-    "signal_box",
-    "sky_lantern",
-    "wall_rally",
-)
+from pkgutil import iter_modules
+
+#: Every game, by the name of its file, sorted.
+GAMES = tuple(sorted(file.name for file in iter_modules(__path__) if file.name != "kit"))
