@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from weightgym.cli.console import DEFAULT_ENV, echo_json
+from weightgym.cli.snapshot_options import snapshot_options
 from weightgym.cli.tasks import find_task
 from weightgym.envs import registry
 
@@ -15,6 +16,7 @@ from weightgym.envs import registry
 @click.option(
     "--json", "as_json", is_flag=True, help="The chat messages as one JSON list, as a chat request takes them."
 )
+@snapshot_options
 def prompt(env: str, task: str | None, as_json: bool) -> None:
     """Print what the model is shown for TASK: the system prompt, then the user's.
 

@@ -16,6 +16,7 @@ import click
 from weightgym.cli.console import DEFAULT_ENV, cores
 from weightgym.cli.score_answer import score_answer
 from weightgym.cli.score_file import FileOptions, score_file
+from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
 
 _EPILOG = """\b
 Examples:
@@ -58,6 +59,14 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     "and timeout are tried again.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@snapshot_options
+@unsafe_option
+@click.option(
+    "--scorer",
+    type=click.Choice(["native", "snapshot"]),
+    help="With --snapshot: grade with our own loop and policy (native, the default) or with the snapshot's verify.py "
+    "(profile wpb-published). Both need --unsafe for games of the snapshot.",
+)
 @click.option("--task", help="INPUT is one plain answer to this task, scored here and printed.")
 @click.option("--env", help=f"The environment of --task. Default: {DEFAULT_ENV}.")
 @click.option("--json", "as_json", is_flag=True, help="With --task: print the score as a JSON object.")
@@ -69,6 +78,7 @@ def score(
     timeout: float | None,
     resume: bool,
     force: bool,
+    scorer: str | None,
     task: str | None,
     env: str | None,
     as_json: bool,
@@ -85,6 +95,7 @@ def score(
 
     Exit code: 0 if every row got a reward, 1 if some did not, 2 if the command was wrong.
     """
+    profile = _profile(profile, scorer)
     if task is not None:
         given = {"-o": out, "--workers": workers, "--timeout": timeout, "--resume": resume, "--force": force}
         _refuse(given, "goes with a file of rows, not with one answer (--task)")
@@ -102,6 +113,24 @@ def score(
             good = score_file(_rewindable(input, stack), _name(input), options)
     if not good:
         raise click.exceptions.Exit(1)
+
+
+def _profile(profile: str | None, scorer: str | None) -> str | None:
+    """The profile that --scorer means."""
+    if scorer is None:
+        return profile
+    from weightgym.rewards.weight_program.snapshot import layout
+    from weightgym.rewards.weight_program.snapshot.process import require_unsafe
+
+    if layout.current() is None:
+        raise click.UsageError(f"--scorer {scorer} needs --snapshot DIR")
+    require_unsafe()
+    wanted, other = ("wpb-v1", "wpb-published") if scorer == "native" else ("wpb-published", "wpb-v1")
+    if profile is None:
+        return wanted
+    if profile.startswith(other) and scorer == "native":
+        raise click.UsageError(f"--profile {profile} is not what --scorer native gives: leave one out")
+    return profile.replace(other, wanted, 1)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

@@ -7,11 +7,12 @@ import functools
 import click
 
 from weightgym.cli.console import DEFAULT_ENV, echo_json, print_table, shown, table
+from weightgym.cli.snapshot_options import snapshot_options
 from weightgym.envs import registry
 from weightgym.rewards.contracts import Split, Task, TaskError
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
-_WIDEST_CELL = 40
+_WIDEST_CELL = 20
 
 
 @click.command(epilog="Example: weightgym tasks weight-program --split test --json > tasks.jsonl")
@@ -20,6 +21,7 @@ _WIDEST_CELL = 40
 @click.option(
     "--json", "as_json", is_flag=True, help="One whole task a line (prompt, data, hash), for programs; no table."
 )
+@snapshot_options
 def tasks(env: str, split: Split | None, as_json: bool) -> None:
     """List the tasks of ENV (weight-program by default; see `weightgym envs`).
 

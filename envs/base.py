@@ -30,7 +30,8 @@ class TaskEnv(gymnasium.Env[str, Action]):
 
     ``reset(seed=s)`` starts the sequence of tasks of that seed; each further ``reset()`` takes its next task;
     ``reset(options={"task": id})`` takes that task and nothing from the sequence. ``info`` holds ``task`` (id),
-    ``task_hash``, ``messages`` (chat request) and ``tools`` (OpenAI schemas).
+    ``task_hash``, ``messages`` (chat request) and ``tools`` (OpenAI schemas). ``tasks``: another source of tasks than
+    the one that is registered.
 
     Raises:
         TaskError: no environment is registered under ``name``.
@@ -39,10 +40,13 @@ class TaskEnv(gymnasium.Env[str, Action]):
 
     metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own convention
 
-    def __init__(self, name: str, *, split: Split, profile: str | None = None) -> None:
+    def __init__(
+        self, name: str, *, split: Split, profile: str | None = None, tasks: registry.TaskSource | None = None
+    ) -> None:
         if split not in get_args(Split):
             raise ValueError(f"unknown split {split!r}: use one of {', '.join(get_args(Split))}")
         self.entry = registry.spec(name)
+        self.tasks = self.entry.tasks if tasks is None else tasks
         self.split: Split = split
         self.profile = self.entry.default_profile if profile is None else profile
         self.observation_space = TextSpace(MAX_OBSERVATION_CHARS)
@@ -59,15 +63,15 @@ class TaskEnv(gymnasium.Env[str, Action]):
             ValueError: an option other than ``task``.
         """
         wanted = _task_option(options)
-        chosen = None if wanted is None else self.entry.tasks.task(wanted)
+        chosen = None if wanted is None else self.tasks.task(wanted)
         super().reset(seed=seed)
         if seed is not None:
             self._seed, self._index = seed, 0
-        self.task = self.entry.tasks.task(self._next_id()) if chosen is None else chosen
+        self.task = self.tasks.task(self._next_id()) if chosen is None else chosen
         return self._prompt(self.task), self._info(self.task)
 
     def _next_id(self) -> str:
-        ids = self.entry.tasks.ids(self.split)
+        ids = self.tasks.ids(self.split)
         if not ids:
             raise TaskError(f"{self.entry.name}: split {self.split!r} has no tasks")
         if self._seed is None:

@@ -50,7 +50,7 @@ def subject() -> EnvSubject:
         make=WeightProgramEnv,
         gold=lambda task_id: (BREAKOUT, 0.1) if task_id in IDS else (reference_answer(task_id.split("/")[1]), 0.2),
         floor=0.0,
-        flags={"profile": ("wpb-v1-e20", "wpb-v1-e21")},
+        flags={"profile": ("wpb-v1-e20", "wpb-v1-e21"), "variants": (False, True)},
         config={"profile": "wpb-v1-e20"},
         gym_id="weightgym/WeightProgram-v1",
         slow_ids=("original/breakout", SOURCE.ids("train")[0]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weightgym.envs.base import SingleTurnEnv
+from weightgym.envs.weight_program.tasks import WeightProgramTasks
 from weightgym.rewards.contracts import Split
 from weightgym.rewards.weight_program import profile as profiles
 from weightgym.rewards.weight_program import simulate
@@ -18,11 +19,13 @@ class WeightProgramEnv(SingleTurnEnv):
     Args:
         split: ``train`` (the built-in games) or ``test`` (the five original MinAtar games).
         profile: ``wpb-v1``, or ``wpb-v1-eN`` for the first N episodes only.
+        variants: train on variants of the built-in games too (``variant/<game>@…``).
 
     Raises:
         TaskError: there is no such profile; or neither the compiled engine nor MinAtar is there to score with.
     """
 
-    def __init__(self, *, split: Split = "train", profile: str = "wpb-v1") -> None:
-        super().__init__("weight-program", split=split, profile=profiles.profile(profile).name)
+    def __init__(self, *, split: Split = "train", profile: str = "wpb-v1", variants: bool = False) -> None:
+        tasks = WeightProgramTasks(with_variants=variants)
+        super().__init__("weight-program", split=split, profile=profiles.profile(profile).name, tasks=tasks)
         simulate.require_backend()

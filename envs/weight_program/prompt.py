@@ -6,7 +6,7 @@ import inspect
 from string import Template
 
 from weightgym.envs.weight_program.rules import LOSSES, RULES
-from weightgym.rewards.weight_program import builtin, minatar
+from weightgym.rewards.weight_program import builtin, minatar, variants
 from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS, LAYOUT
 
 #: The published benchmark's system prompt, word for word (every row of the dataset has it).
@@ -122,7 +122,7 @@ def original_prompt(game: str) -> str:
 
 
 def builtin_prompt(game: str) -> str:
-    """The user message of ``builtin/<game>``."""
+    """The user message of ``builtin/<game>``, or of a variant of it."""
     module = builtin.module(game)
     lit_by = [module.CHANNELS.get(channel, "") for channel in range(len(LAYOUT))]
     return _prompt(
@@ -138,9 +138,11 @@ def builtin_prompt(game: str) -> str:
 
 def _prompt(game: str, *, source: str, **fields: object) -> str:
     channel = 0
+    file, changes = variants.split(game)
+    numbers = ", ".join(f"{name} = {value}" for name, value in changes.items() if name != "CAP")
     return _PROMPT.substitute(
         fields,
-        title=game.replace("_", " ").title(),
+        title=file.replace("_", " ").title() + (f" with {numbers}" if numbers else ""),
         source=source.strip("\n"),
         example_channel=f"{channel} ({LAYOUT[channel]})",
         example_input=(9 * 10 + 4) * 6 + channel,

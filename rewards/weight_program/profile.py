@@ -1,7 +1,8 @@
 """Profiles of WeightProgramBench: the choices that the published rules leave open, under one name.
 
-``wpb-v1`` is the benchmark. ``wpb-v1-eN`` has the same rules over the first N episode seeds only, for cheap training
-rewards and tests; its scores never compare with ``wpb-v1``'s.
+``wpb-v1`` is the benchmark. ``wpb-published`` is the published dataset's own scorer, run from a snapshot of it; the two
+round differently, so that single episodes may differ. ``-eN`` behind either name means the same rules over the first N
+episode seeds only, for cheap training rewards and tests; such scores never compare with the whole profile's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from weightgym.rewards.contracts import TaskError
 
 EPISODES = 1000
-_NAME = re.compile(r"wpb-v1(?:-e([1-9][0-9]{0,3}))?", re.ASCII)
+_NAME = re.compile(r"wpb-(v1|published)(?:-e([1-9][0-9]{0,3}))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Profile:
     action_seed: int = 7919
     sticky: float = 0.1
     max_actions: int = 10_000
+    published: bool = False  #: the snapshot's verify.py plays by its own rules; only ``episodes`` is told to it
 
 
 def profile(name: str) -> Profile:
@@ -34,7 +36,9 @@ def profile(name: str) -> Profile:
         TaskError: there is no such profile.
     """
     match = _NAME.fullmatch(name)
-    episodes = int(match[1] or EPISODES) if match else 0
-    if not 1 <= episodes <= EPISODES:
-        raise TaskError(f"unknown profile {name!r}: use wpb-v1, or wpb-v1-eN with N from 1 to {EPISODES}")
-    return Profile(name=name, episodes=episodes)
+    if match is None or not 1 <= (episodes := int(match[2] or EPISODES)) <= EPISODES:
+        raise TaskError(
+            f"unknown profile {name!r}: use wpb-v1 or wpb-published, or wpb-v1-eN or wpb-published-eN with N from 1 to "
+            f"{EPISODES}"
+        )
+    return Profile(name=name, episodes=episodes, published=match[1] == "published")

@@ -1,6 +1,7 @@
 """Variants of built-in games: the same file with other numbers in the constants that it declares in ``VARY``.
 
-A variant's name is its game's with what differs, such as ``cargo_ferry@LENGTH=300,PERIOD=8`` (sorted by constant).
+A variant's name is its game's with what differs, such as ``cargo_ferry@CAP=35,PERIOD=8`` (sorted by constant): the name
+alone makes the game. ``CAP`` may differ too, since a faster or slower game has another one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def name(game: str, changes: Mapping[str, Number]) -> str:
 
 
 def names(game: str, vary: Vary) -> Iterator[str]:
-    """Every variant of a game, those with the fewest changes first."""
+    """Every variant of a game, those with the fewest changes first, with the game's own cap."""
     for count in range(1, len(vary) + 1):
         for keys in itertools.combinations(sorted(vary), count):
             for values in itertools.product(*(vary[key] for key in keys)):
@@ -44,11 +45,23 @@ def rewrite(source: str, variant: str, vary: Vary) -> str:
         TaskError: the game declares no such variant.
     """
     game, changes = split(variant)
-    if variant not in names(game, vary):
+    values = {key: _value(key, text, vary) for key, text in changes.items()}
+    if None in values.values() or variant != name(
+        game, {key: value for key, value in values.items() if value is not None}
+    ):
         declared = "; ".join(f"{key} may be {', '.join(map(repr, vary[key]))}" for key in sorted(vary))
-        raise TaskError(f"unknown variant {variant!r}: in {game}, {declared or 'nothing varies'}")
-    for key, value in changes.items():
-        source, count = re.subn(rf"(?m)^{key} = [0-9.]+$", f"{key} = {value}", source)
+        raise TaskError(
+            f"unknown variant {variant!r}: in {game}, {declared or 'nothing varies'}; CAP is a whole number"
+        )
+    for key, value in values.items():
+        source, count = re.subn(rf"(?m)^{key} = [0-9.]+$", f"{key} = {value!r}", source)
         if count != 1:
             raise TaskError(f"{game} declares that {key} varies, but sets it on {count} lines of the form '{key} = 1'")
     return source
+
+
+def _value(key: str, text: str, vary: Vary) -> Number | None:
+    """The number that a name gives to a constant, if that is one of those declared."""
+    if key == "CAP":
+        return int(text) if re.fullmatch(r"[1-9][0-9]{0,5}", text) else None
+    return next((value for value in vary.get(key, ()) if repr(value) == text), None)

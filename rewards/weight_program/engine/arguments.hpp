@@ -45,6 +45,14 @@ const Kernel* find_kernel(const char* name) {
   return nullptr;
 }
 
+/// Whether each mask has six bits, and there are at most 16. Sets an exception.
+bool check_masks(const std::vector<uint8_t>& masks) {
+  bool good = masks.size() <= 16;
+  for (const uint8_t mask : masks) good = good && mask <= 63;
+  if (!good) PyErr_SetString(PyExc_ValueError, "masks: want at most 16 channel masks of six bits");
+  return good;
+}
+
 /// The game of a capsule, with masks that cover its channels. Sets an exception.
 const Game* find_game(PyObject* capsule, const std::vector<uint8_t>& masks) {
   const auto* game = static_cast<const Game*>(PyCapsule_GetPointer(capsule, kGameCapsule));
@@ -59,12 +67,7 @@ const Game* find_game(PyObject* capsule, const std::vector<uint8_t>& masks) {
                  static_cast<Py_ssize_t>(masks.size()));
     return nullptr;
   }
-  for (const uint8_t mask : masks)
-    if (mask > 63) {
-      PyErr_SetString(PyExc_ValueError, "a channel mask has six bits");
-      return nullptr;
-    }
-  return game;
+  return check_masks(masks) ? game : nullptr;
 }
 
 /// The policy in a float32 buffer. Sets an exception.

@@ -81,13 +81,6 @@ struct World {
   }
 };
 
-int sample(const double* cumulative, double u) {
-  const double threshold = u * cumulative[kActions - 1];
-  int action = 0;
-  for (int k = 0; k < kActions - 1; ++k) action += cumulative[k] <= threshold;
-  return action;
-}
-
 struct Player {
   World world;
   Mt19937 actions;

@@ -23,6 +23,14 @@ class DefaultArithmetic {
   std::fenv_t saved_;
 };
 
+/// The action that a uniform u in [0, 1) picks: how many of the running sums are not above u times the whole.
+inline int sample(const double* cumulative, double u) {
+  const double threshold = u * cumulative[kActions - 1];
+  int action = 0;
+  for (int k = 0; k < kActions - 1; ++k) action += cumulative[k] <= threshold;
+  return action;
+}
+
 struct Rules {
   uint32_t env_seed;     ///< of episode 0; episode i adds i
   uint32_t action_seed;  ///< likewise

@@ -2,6 +2,7 @@
 // Python door to the engine (limited API, CPython 3.11 and later). weightgym.rewards.weight_program.simulate is its
 // one user.
 #include "arguments.hpp"
+#include "opaque.hpp"
 
 #include <algorithm>
 #include <string>
@@ -257,6 +258,10 @@ PyMethodDef kMethods[] = {
     {"run", safe<run>, METH_VARARGS,
      "run(game, masks, weights, first, count, env_seed, action_seed, sticky, max_actions, threads, kernel)\n"
      "-> (scores as int64 bytes, lengths as int32 bytes). Releases the GIL."},
+    {"run_opaque", safe<run_opaque>, METH_VARARGS,
+     "run_opaque(start, masks, weights, first, count, env_seed, action_seed, sticky, max_actions, kernel)\n"
+     "-> (scores as float64 bytes, lengths as int32 bytes), of games that are Python objects: start(seed) returns\n"
+     "(game, random stream), after reset."},
     {"record", safe<record>, METH_VARARGS,
      "record(game, masks, weights, episode, env_seed, action_seed, sticky, max_actions, kernel)\n"
      "-> (observations, rewards, executed, terminal, chosen, cumulative) of one episode."},

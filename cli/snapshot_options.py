@@ -1,0 +1,80 @@
+"""The options that choose a snapshot of the published dataset, for all commands that read its tasks."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+
+def snapshot_options(function: Command) -> Command:
+    """Add ``--snapshot`` and ``--snapshot-sha256``; the command runs with that snapshot chosen."""
+
+    @click.option(
+        "--snapshot",
+        type=click.Path(file_okay=False, path_type=Path),
+        envvar="WEIGHTGYM_SNAPSHOT",
+        help="A copy of the published WeightProgramBench dataset (see `weightgym wpb fetch`): its tasks synth/<game> "
+        "are the training split, and its prompts are used.",
+    )
+    @click.option(
+        "--snapshot-sha256",
+        metavar="HEX",
+        envvar="WEIGHTGYM_SNAPSHOT_SHA256",
+        help="SHA-256 of the snapshot's task file, if it is another dataset of the same layout.",
+    )
+    @functools.wraps(function)
+    def run(*args: Any, snapshot: Path | None, snapshot_sha256: str | None, **kwargs: Any) -> Any:
+        if snapshot is None:
+            return function(*args, **kwargs)
+        from weightgym.cli.tasks import find_task
+        from weightgym.rewards.weight_program.snapshot import layout
+
+        with _environment_kept():
+            layout.choose(snapshot, tasks_sha256=snapshot_sha256)
+            find_task.cache_clear()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                find_task.cache_clear()
+
+    return run
+
+
+def unsafe_option(function: Command) -> Command:
+    """Add ``--unsafe``, which lets the snapshot's own code run."""
+
+    @click.option(
+        "--unsafe",
+        is_flag=True,
+        envvar="WEIGHTGYM_UNSAFE",
+        help="Let the snapshot's own Python code (its games, its verify.py) run without a sandbox, with your rights.",
+    )
+    @functools.wraps(function)
+    def run(*args: Any, unsafe: bool, **kwargs: Any) -> Any:
+        from weightgym.rewards.weight_program.snapshot.process import UNSAFE_VARIABLE
+
+        with _environment_kept():
+            if unsafe:
+                os.environ[UNSAFE_VARIABLE] = "1"
+            return function(*args, **kwargs)
+
+    return run
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Choices hold for one command: they reach worker processes through the environment, and end with it."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
