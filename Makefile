@@ -51,6 +51,7 @@ lint: setup
 
 bench: setup
 	$(BIN)/python benchmarks/wpb_scorer.py
+	$(BIN)/python benchmarks/wpb_games.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

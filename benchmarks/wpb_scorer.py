@@ -15,7 +15,6 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # befo
 
 import argparse
 import json
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from played_in import dense_policy, played_in_policy
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from sides import medians, slow_side
 
 from weightgym.rewards.weight_program import minatar, reference
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS
@@ -32,8 +32,6 @@ from weightgym.rewards.weight_program.network import CHANNELS, GRID, Weights, te
 from weightgym.rewards.weight_program.profile import Profile, profile
 from weightgym.rewards.weight_program.simulate import simulate
 
-#: Steps that the slow sides play in a round: enough for a steady figure.
-SLOW_STEPS = 2000
 TARGETS = {"zero": (900, 250), "dense": (200, 60), "played-in": (200, 60)}
 
 
@@ -64,16 +62,6 @@ def numpy_episode(game: str, weights: Weights, rules: Profile, index: int) -> tu
     return score, length
 
 
-def slow_side(play: Callable[[int], tuple[int, int]], first: int) -> tuple[float, int]:
-    """CPU microseconds a step over SLOW_STEPS steps or more, and the next episode to play."""
-    steps, index = 0, first
-    started = time.process_time()
-    while steps < SLOW_STEPS:
-        steps += play(index % 1000)[1]
-        index += 1
-    return (time.process_time() - started) * 1e6 / steps, index
-
-
 def engine_side(game: str, weights: Weights, rules: Profile) -> tuple[float, float]:
     """CPU microseconds a step, and milliseconds for the 1,000 episodes, on one thread; repeated for 50 ms or more."""
     runs, steps, started = 0, 0, time.process_time()
@@ -95,8 +83,7 @@ def measure(game: str, policy: str, weights: Weights, rounds: int) -> dict[str, 
         plain, at_numpy = slow_side(lambda i: numpy_episode(game, weights, rules, i), at_numpy)
         rows.append((engine, total, judge, plain, judge / engine, plain / engine))
     names = ("engine_us", "engine_ms_1000", "reference_us", "numpy_us", "reference_ratio", "numpy_ratio")
-    medians = {name: statistics.median(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-    return {"game": game, "policy": policy, "rounds": rounds, **medians}
+    return {"game": game, "policy": policy, "rounds": rounds, **dict(zip(names, medians(rows), strict=True))}
 
 
 def threads_speedup(game: str, rounds: int) -> dict[str, object]:
@@ -110,7 +97,7 @@ def threads_speedup(game: str, rounds: int) -> dict[str, object]:
         simulate(game, weights, rules, backend="engine", threads=2)
         one, two = middle - started, time.perf_counter() - middle
         rows.append((one, two, one / two))
-    one, two, ratio = (statistics.median(column) for column in zip(*rows, strict=True))
+    one, two, ratio = medians(rows)
     return {"game": game, "rounds": rounds, "one_thread_s": one, "two_threads_s": two, "speedup": ratio}
 
 

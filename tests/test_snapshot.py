@@ -303,6 +303,26 @@ def test_opaque_minatar_is_the_engine_s(game: str) -> None:
         assert lengths.tolist() == wanted.lengths.tolist()
 
 
+def test_a_generator_that_a_game_keeps_is_not_used_again() -> None:
+    namespace: dict[str, Any] = {}
+    exec(COIN, namespace)  # our own fixture
+    begin = opaque.start(namespace["Env"])
+    _, first = begin(1)
+    kept, used = first, begin(2)[1]
+    assert used is not kept
+    address, used = id(used), None
+    again = begin(3)[1]
+    assert id(again) == address
+    assert (kept.random_sample(), again.random_sample()) == (_after_reset(1), _after_reset(3))
+
+
+def _after_reset(seed: int) -> float:
+    """What a coin game's generator gives after its reset."""
+    random = np.random.RandomState(seed)
+    random.randint(10)
+    return random.random_sample()
+
+
 def test_the_pool_is_only_for_games_that_play_the_same_with_it() -> None:
     def game(text: str) -> opaque.Make:
         namespace: dict[str, Any] = {}

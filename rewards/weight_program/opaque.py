@@ -8,6 +8,7 @@ The classes are not ours: run those that are not installed packages in a process
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -20,6 +21,9 @@ from weightgym.rewards.weight_program.profile import Profile
 
 Rng = np.random.RandomState
 _REAL = np.random.RandomState
+
+#: References to an object that one variable holds: the variable and the argument of ``getrefcount``.
+_UNSHARED = 2
 
 #: Episodes and actions of the test that decides whether a game may use the pool.
 _TEST_EPISODES, _TEST_ACTIONS = 8, 200
@@ -45,11 +49,20 @@ Start = Callable[[int], tuple[OpaqueGame, Rng]]
 
 
 def start(make: Make) -> Start:
-    """Episodes as MinAtar's wrapper starts them: a new game, ``random`` set from the seed, then ``reset()``."""
+    """Episodes as MinAtar's wrapper starts them: a new game, ``random`` set from the seed, then ``reset()``.
+
+    The generator of the last episode is used again if nothing else holds it any more.
+    """
+    random = _REAL(0)
 
     def begin(seed: int) -> tuple[OpaqueGame, Rng]:
+        nonlocal random
         game = make()
-        game.random = random = np.random.RandomState(seed)
+        if sys.getrefcount(random) > _UNSHARED:
+            random = _REAL(seed)
+        else:
+            random.seed(seed)
+        game.random = random
         game.reset()
         return game, random
 
