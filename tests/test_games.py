@@ -10,11 +10,11 @@ import pytest
 
 from weightgym.envs.weight_program.references import reference_answer
 from weightgym.envs.weight_program.tasks import SOURCE
-from weightgym.rewards.weight_program import builtin, simulate, variants
+from weightgym.rewards.weight_program import baselines, builtin, simulate, variants
 from weightgym.rewards.weight_program.channels import CHANNEL_MAPS, channel_masks
 from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rewards.weight_program.games import GAMES, kit
-from weightgym.rewards.weight_program.network import tensors, unpack, zero_weights
+from weightgym.rewards.weight_program.network import unpack, zero_weights
 from weightgym.rewards.weight_program.plain_game import PlainGame
 from weightgym.rewards.weight_program.profile import profile
 from weightgym.rewards.weight_program.scorer import score
@@ -88,13 +88,9 @@ def reference_weights(game: str) -> np.ndarray[tuple[int], np.dtype[np.float32]]
 @pytest.mark.parametrize("game", GAMES)
 def test_chance_and_constants_score_little_and_the_reference_a_lot(game: str) -> None:
     cap = builtin.module(game).CAP
-    uniform = simulate.simulate(game, zero_weights(), WPB)
-    assert uniform.scores.mean() < 0.05 * cap
-    assert uniform.lengths.max() < WPB.max_actions  # it ends by itself
-    for action in range(6):
-        weights = zero_weights()
-        tensors(weights)["b3"][action] = 50
-        assert simulate.simulate(game, weights, WPB).scores.mean() < 0.15 * cap
+    assert baselines.uniform(game) < 0.05 * cap
+    assert baselines.best_constant(game) < 0.15 * cap
+    assert simulate.simulate(game, zero_weights(), WPB).lengths.max() < WPB.max_actions  # it ends by itself
     result = score(SOURCE.task(f"builtin/{game}", prompt=False), reference_answer(game))
     assert result.status == "ok"
     assert result.reward is not None
