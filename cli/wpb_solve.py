@@ -40,8 +40,8 @@ def solve(
 ) -> None:
     """Find an answer that plays GAME (a task id, such as original/breakout) by evolution strategies.
 
-    Training uses seeds of its own. Beside the answer it keeps OUTPUT.checkpoint.npz and OUTPUT.curve.jsonl. The same
-    options give the same answer, with any number of workers.
+    Training uses seeds of its own. Beside the answer it keeps OUTPUT.checkpoint.npz and OUTPUT.curve.jsonl, and at the
+    end OUTPUT.curve.png (with the extra `plots`). The same options give the same answer, with any number of workers.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -71,4 +71,17 @@ def solve(
     answer = write_edits(solver.best, decimals=decimals)
     output.write_text(answer + "\n")
     scored = score(task, answer, threads=threads)
+    _plot(solver.curve, task_id, scored.metrics["cap"])
     click.echo(f"{output}: {task_id} scores {scored.metrics['raw_score']:.3f} a game, reward {scored.reward:.4f}")
+
+
+def _plot(curve: Path, title: str, cap: float) -> None:
+    from weightgym.trainers.curves import plot_curve
+
+    picture = curve.with_suffix(".png")
+    try:
+        plot_curve(curve, picture, title=title, cap=cap)
+    except ImportError:
+        click.echo("no picture of the curve without matplotlib: pip install 'weightgym[plots]'", err=True)
+    else:
+        click.echo(f"{picture}: the curve")

@@ -19,7 +19,7 @@ import click
 def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, seed: int, workers: int | None) -> None:
     """Make variants of the built-in GAMEs (all by default): other speeds, sizes, rates; each with a cap of its own.
 
-    A game declares what may vary. Each variant is solved to find its cap; one that gives too much to chance is left out.
+    A game declares what may vary. Each variant is solved to find its cap; what gives too much to chance is left out.
     A name is a task: weightgym prompt variant/NAME. OUTPUT is added to, and what it has already is not made again, so a
     run that was broken off goes on with the same command.
     """

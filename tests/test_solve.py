@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from weightgym.cli.main import cli
 from weightgym.rewards.weight_program.edits import parse_edits
@@ -81,6 +83,9 @@ def test_it_learns_and_the_command_writes_what_it_says(tmp_path: Path) -> None:
     assert result.exit_code == 0
     evaluations = [json.loads(line) for line in Path(f"{answer}.curve.jsonl").read_text().splitlines()]
     assert evaluations[-1]["best"] > 2 * 2.721  # zero weights
+    with Image.open(f"{answer}.curve.png") as picture:
+        assert picture.format == "PNG"
+        assert len(np.unique(np.asarray(picture.convert("RGB")).reshape(-1, 3), axis=0)) > 10  # lines are drawn
     scored = CliRunner().invoke(cli, ["score", str(answer), "--task", f"original/{GAME}", "--json"])
     assert f"{json.loads(scored.output)['metrics']['raw_score']:.3f} a game" in result.output
     resumed = CliRunner().invoke(cli, [*command, "--resume"], catch_exceptions=False)
@@ -88,6 +93,19 @@ def test_it_learns_and_the_command_writes_what_it_says(tmp_path: Path) -> None:
     other = CliRunner().invoke(cli, [*command, "--resume", "--seed", "1"])
     assert other.exit_code == 1
     assert "start anew without --resume" in other.output
+
+
+def test_without_matplotlib_the_answer_is_there_and_the_fix_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    answer = tmp_path / "answer.md"
+    command = ["wpb", "solve", f"original/{GAME}", "-o", str(answer), "--generations", "1", "--pairs", "2"]
+    result = CliRunner().invoke(cli, command, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "pip install 'weightgym[plots]'" in result.output
+    assert parse_edits(answer.read_text()).count > 0
+    assert not list(tmp_path.glob("*.png"))
 
 
 def test_the_first_layer_is_smooth_and_the_rest_is_free() -> None:
