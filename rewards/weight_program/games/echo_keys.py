@@ -15,7 +15,6 @@ from weightgym.rewards.weight_program.games.kit import (
     LEFT,
     NOOP,
     PLAYER,
-    RIGHT,
     TRAIL,
     UP,
     below,

@@ -69,7 +69,7 @@ def step(s, action, rng):
         s[ROW] = clamp(s[ROW] - 1, 2, 7)
     elif action == DOWN:
         s[ROW] = clamp(s[ROW] + 1, 2, 7)
-    elif action == LEFT or action == RIGHT:
+    elif action in (LEFT, RIGHT):
         to = s[COLUMN] + (1 if action == RIGHT else -1)
         if s[HELD] == 1 and (to == 0 or to == 9):
             reward = open_door(s, to, rng)
