@@ -152,15 +152,15 @@ def test_extreme_variants_run_plainly_and_compiled_alike(game: str) -> None:
     engine, _ = simulate.find_engine()
     assert engine is not None
     vary = builtin.module(game).VARY
-    for pick in (0, -1):
-        variant = variants.name(game, {name: vary[name][pick] for name in vary})
-        for seed in range(3):
-            actions = choices("restless", seed, WPB.max_actions)
-            rows, rewards, _, terminal = engine.loop.trace(
-                engine.game(variant), channel_masks(variant), seed, actions.astype(np.uint8).tobytes(), 0.1
-            )
-            seen, wanted, over = play_plainly(variant, seed, actions.tolist())
-            assert over
-            assert terminal
-            assert np.frombuffer(rewards, np.int32).tolist() == wanted
-            assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen
+    first, last = (variants.name(game, {name: vary[name][pick] for name in vary}) for pick in (0, -1))
+    for seed in range(3):
+        actions = choices("restless", seed, WPB.max_actions)
+        assert play_plainly(first, seed, actions.tolist())[2]
+        rows, rewards, _, terminal = engine.loop.trace(
+            engine.game(last), channel_masks(last), seed, actions.astype(np.uint8).tobytes(), 0.1
+        )
+        seen, wanted, over = play_plainly(last, seed, actions.tolist())
+        assert over
+        assert terminal
+        assert np.frombuffer(rewards, np.int32).tolist() == wanted
+        assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen

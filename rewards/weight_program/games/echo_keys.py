@@ -15,8 +15,8 @@ from weightgym.rewards.weight_program.games.kit import (
     LEFT,
     NOOP,
     PLAYER,
+    RIGHT,
     TRAIL,
-    UP,
     below,
     light,
 )
@@ -51,13 +51,11 @@ def scroll(s, rng):
 
 
 def lane_of(action):
-    if action == LEFT:
-        return 0
-    if action == UP:
-        return 1
     if action == FIRE:
         return 2
-    return 3 if action == DOWN else 4
+    if action in (DOWN, RIGHT):
+        return 3 if action == DOWN else 4
+    return 0 if action == LEFT else 1
 
 
 def press(s, lane):

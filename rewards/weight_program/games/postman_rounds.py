@@ -25,7 +25,7 @@ from weightgym.rewards.weight_program.games.kit import (
 )
 
 FAMILY = "arcade_style"
-CAP = 40
+CAP = 60
 CHANNELS = {
     PLAYER: "you",
     DANGER: "the houses, while you have a letter",
@@ -35,9 +35,9 @@ CHANNELS = {
 }
 ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing"
 
-ROUND = 3
+ROUND = 2
 FAR = 0.5
-VARY = {"ROUND": (2, 4), "FAR": (0.2, 0.8)}
+VARY = {"ROUND": (3, 4), "FAR": (0.2, 0.8)}
 
 ROW, COLUMN, LETTER, SOUTH, EAST, CLOCK, STATE = range(7)
 

@@ -32,7 +32,7 @@ ACTIONS = "up gives lift; all others let you sink"
 
 OPENING = 4
 BEND = 0.5
-VARY = {"OPENING": (3, 5), "BEND": (0.3, 0.8)}
+VARY = {"OPENING": (3, 5), "BEND": (0.3, 0.6)}
 
 ROW, SPEED, CLOCK, ROOF = range(4)
 HEIGHT = ROOF + 10

@@ -71,7 +71,7 @@ def step(s, action, rng):
         s[ROW] = clamp(s[ROW] + 1, 2, 7)
     elif action in (LEFT, RIGHT):
         to = s[COLUMN] + (1 if action == RIGHT else -1)
-        if s[HELD] == 1 and (to == 0 or to == 9):
+        if s[HELD] == 1 and to in (0, 9):
             reward = open_door(s, to, rng)
         s[COLUMN] = clamp(to, 1, 8)
     reward += touch(s)
