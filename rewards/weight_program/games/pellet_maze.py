@@ -35,7 +35,7 @@ ACTIONS = "left, up, right and down walk one cell; no-op and fire wait"
 REGROW = 40
 PACE = 2
 BITE = 4
-VARY = {"REGROW": (25, 60), "PACE": (3, 4), "BITE": (2, 8)}
+VARY = {"REGROW": (25, 60), "PACE": (3, 4), "BITE": (6, 8)}
 
 MINE, ITS, ITS_LAST, CLOCK, GONE = range(5)  # places are 10 · row + column; from GONE on, steps until a pellet is back
 STATE = GONE + 100

@@ -39,7 +39,7 @@ ACTIONS = "up and down change the plane's row, fire drops a bomb; all others do 
 PEAKS = 2
 TARGETS = 4
 PACE = 2
-VARY = {"PEAKS": (1, 3), "TARGETS": (2, 6), "PACE": (3, 4)}
+VARY = {"PEAKS": (3, 4), "TARGETS": (3, 5), "PACE": (3, 4)}
 
 ROW, COLUMN, BOMBS, CLOCK, BOMB, HEIGHT = range(6)  # of each column, from HEIGHT on
 TARGET = HEIGHT + 10  # whether one stands in each column

@@ -5,7 +5,7 @@ each row of water a log floats, `LOG` cells long; what floats out at one side co
 rows float to the right, those in odd rows to the left, one column in every `PACE` steps, and carry you along. You hop
 one cell a step, before the logs float on. Every row that you gain for the first time in a crossing gives +1, and the
 far bank gives 2 more; then you start again at the near bank. Hopping into the water, or being carried off the board,
-costs 1 and sends you back to the near bank, where you must dry for `DRY` steps before you can hop again. The episode
+costs 1 and sends you back to the near bank, where you must dry for eight steps before you can hop again. The episode
 ends after `LENGTH` steps.
 """
 
@@ -31,17 +31,17 @@ CHANNELS = {
     DANGER: "the water",
     REWARD: "the row that you can gain next: its logs, or the whole far bank",
     TRAIL: "on the step before the logs float on (one in `PACE`), the water that they will cover",
-    GAUGE: "row 0, from the left: one cell for every two steps until you are dry, of `DRY`",
+    GAUGE: "row 0, from the left: one cell for every two steps until you are dry",
 }
 ACTIONS = "left, up, right and down hop one cell; no-op and fire sit still"
 
 RIVER = 3
 LOG = 5
 PACE = 2
-DRY = 8
 LENGTH = 300
-VARY = {"RIVER": (2, 5), "LOG": (4, 6), "PACE": (3, 4), "DRY": (4, 16), "LENGTH": (200, 400)}
+VARY = {"RIVER": (4, 5), "LOG": (4, 6), "PACE": (1, 3), "LENGTH": (200, 400)}
 
+DRY = 8
 NEAR = 9
 FAR = NEAR - RIVER - 1
 ROW, COLUMN, GAINED, DAMP, CLOCK, FIRST = range(6)  # the left end of each row's log, from FIRST on
