@@ -20,7 +20,7 @@ from weightgym.envs import registry
 from weightgym.envs.testing import EnvSubject, contract_test
 from weightgym.envs.weight_program.env import WeightProgramEnv
 from weightgym.envs.weight_program.references import reference_answer
-from weightgym.envs.weight_program.tasks import SOURCE
+from weightgym.envs.weight_program.tasks import SOURCE, WeightProgramTasks
 from weightgym.rewards.contracts import Completion, Score, Task, TaskError
 from weightgym.rewards.weight_program import minatar, scorer, simulate
 from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS, channel_masks
@@ -218,6 +218,20 @@ def test_prompts_need_the_right_minatar(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setitem(minatar.SOURCE_SHA256, "breakout", "0" * 64)
     with pytest.raises(TaskError, match=r"breakout\.py is not that of version 1\.0\.15"):
         SOURCE.task("original/breakout")
+
+
+def test_the_splits_are_disjoint_by_hash_and_by_source() -> None:
+    """No text of a game, and no task, stands on both sides, variants included."""
+    every = WeightProgramTasks(with_variants=True)
+    train = [every.task(id) for id in every.ids("train")]
+    test = [every.task(id) for id in every.ids("test")]
+    for digest in (lambda task: task.hash, lambda task: task.data.get("sha256") or task.data.get("minatar_sha256")):
+        left, right = {digest(task) for task in train}, {digest(task) for task in test}
+        assert len(left) == len(train)
+        assert len(right) == len(test)
+        assert not left & right
+    assert {task.split for task in train} == {"train"}
+    assert {task.split for task in test} == {"test"}
 
 
 def test_network_layout() -> None:

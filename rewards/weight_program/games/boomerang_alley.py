@@ -22,7 +22,7 @@ from weightgym.rewards.weight_program.games.kit import (
 )
 
 FAMILY = "arcade_style"
-CAP = 140
+CAP = 100
 CHANNELS = {
     PLAYER: "you",
     REWARD: "the birds",

@@ -1,9 +1,9 @@
 """Fetch cargo from the right bank and bring it home to the left one, through two locks.
 
 You move along row 5, one column a step. Loading at column 9 gives +1 and unloading at column 0 gives +2; you load and
-unload by being there. Columns 3 and 6 are locks, closed for three steps out of every six (lock 6 is closed while lock 3
-is open, and the other way round): you can't move into a closed lock, and one that closes on you costs you your cargo.
-The episode ends after 240 steps.
+unload by being there. Columns `LEFT_LOCK` and `RIGHT_LOCK` are locks: of every `PERIOD` steps the left one is closed
+for the first half and the right one for the second. You can't move into a closed lock, and one that closes on you costs
+you your cargo. The episode ends after `LENGTH` steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,9 +28,14 @@ CHANNELS = {
     GAUGE: "all of row 9 while you carry cargo",
 }
 ACTIONS = "left and right move you; all others do nothing"
+VARY = {"LEFT_LOCK": (2, 4), "LENGTH": (200, 300), "PERIOD": (4, 8, 10), "RIGHT_LOCK": (7, 8)}
+
+LEFT_LOCK = 3
+RIGHT_LOCK = 6
+PERIOD = 6
+LENGTH = 240
 
 ME, LOADED, CLOCK, STATE = range(4)
-PERIOD = 6
 
 
 def reset(s, rng):
@@ -39,7 +44,7 @@ def reset(s, rng):
 
 def closed_lock(clock):
     """The column of the lock that is closed at that time."""
-    return 3 if clock % PERIOD < 3 else 6
+    return LEFT_LOCK if clock % PERIOD < PERIOD // 2 else RIGHT_LOCK
 
 
 def step(s, action, rng):
@@ -60,7 +65,7 @@ def step(s, action, rng):
     elif s[ME] == 0 and s[LOADED] == 1:
         s[LOADED] = 0
         reward = 2
-    return reward, s[CLOCK] == 240
+    return reward, s[CLOCK] == LENGTH
 
 
 def observe(s, board):

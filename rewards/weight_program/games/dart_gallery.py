@@ -1,10 +1,10 @@
 """Throw darts left and right at two targets that slide up and down the walls, and aim ahead of them.
 
 You stand in columns 4 and 5 and move up and down. Left and right throw a dart to that side, along your row, if none is
-in the air. It flies a column a step and comes to the wall (column 0 or 9) in the fourth step, the one of the throw
-included. On each wall slides a target of three rows, one row in every second step, and it turns at the ends. A dart
-that comes to the wall on the target, after that has moved, gives +1, and the target comes back elsewhere; beside it,
-the dart is lost. The fourth lost dart ends the episode, and so does step 300.
+in the air. It flies a column a step and comes to the wall, `FLIGHT` columns from you, after as many steps, the one of
+the throw included. On each wall slides a target of three rows, one row every `PACE` steps, and it turns at the ends. A
+dart that comes to the wall on the target, after that has moved, gives +1, and the target comes back elsewhere; beside
+it, the dart is lost. You have `DARTS` darts: the episode ends when all are lost, or after step `CLOSING`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,18 +28,24 @@ CHANNELS = {
     PLAYER: "you, two cells wide",
     REWARD: "the two targets",
     PROJECTILE: "the dart in the air",
-    TRAIL: "columns 1 and 8: the rear row of each target, and its middle row on the step before it moves",
+    TRAIL: "before each wall: the rear row of the target, and its middle row on the step before it moves",
     GAUGE: "row 0, from column 2: one cell for each dart that you still have",
 }
 ACTIONS = "up and down move you one row, left and right throw a dart that way; no-op and fire do nothing"
+VARY = {"CLOSING": (200, 250), "DARTS": (2, 3), "FLIGHT": (2, 3), "PACE": (1, 3)}
+
+FLIGHT = 4
+PACE = 2
+DARTS = 4
+CLOSING = 300
 
 ME, SPARE, CLOCK, FLOWN, SIDE, DART, LEFT_AT, LEFT_WAY, RIGHT_AT, RIGHT_WAY, STATE = range(11)
-WALL = 4  # steps of flight
+LEFT_WALL, RIGHT_WALL = 4 - FLIGHT, 5 + FLIGHT
 
 
 def reset(s, rng):
     s[ME] = 4
-    s[SPARE] = 4
+    s[SPARE] = DARTS
     new_target(s, LEFT_AT, rng)
     new_target(s, RIGHT_AT, rng)
 
@@ -74,7 +80,7 @@ def step(s, action, rng):
     elif action == DOWN:
         s[ME] = clamp(s[ME] + 1, 0, 9)
     s[CLOCK] += 1
-    if s[CLOCK] % 2 == 0:
+    if s[CLOCK] % PACE == 0:
         slide(s, LEFT_AT)
         slide(s, RIGHT_AT)
     if s[FLOWN] > 0:
@@ -83,22 +89,22 @@ def step(s, action, rng):
         s[FLOWN] = 1
         s[DART] = s[ME]
         s[SIDE] = 0 if action == LEFT else 1
-    if s[FLOWN] == WALL:
+    if s[FLOWN] == FLIGHT:
         reward = strike(s, rng)
-    return reward, s[SPARE] == 0 or s[CLOCK] == 300
+    return reward, s[SPARE] == 0 or s[CLOCK] == CLOSING
 
 
 def observe(s, board):
     light(board, s[ME], 4, PLAYER)
     light(board, s[ME], 5, PLAYER)
     for row in range(-1, 2):
-        light(board, s[LEFT_AT] + row, 0, REWARD)
-        light(board, s[RIGHT_AT] + row, 9, REWARD)
-    light(board, s[LEFT_AT] - s[LEFT_WAY], 1, TRAIL)
-    light(board, s[RIGHT_AT] - s[RIGHT_WAY], 8, TRAIL)
-    if s[CLOCK] % 2 == 1:
-        light(board, s[LEFT_AT], 1, TRAIL)
-        light(board, s[RIGHT_AT], 8, TRAIL)
+        light(board, s[LEFT_AT] + row, LEFT_WALL, REWARD)
+        light(board, s[RIGHT_AT] + row, RIGHT_WALL, REWARD)
+    light(board, s[LEFT_AT] - s[LEFT_WAY], LEFT_WALL + 1, TRAIL)
+    light(board, s[RIGHT_AT] - s[RIGHT_WAY], RIGHT_WALL - 1, TRAIL)
+    if (s[CLOCK] + 1) % PACE == 0:
+        light(board, s[LEFT_AT], LEFT_WALL + 1, TRAIL)
+        light(board, s[RIGHT_AT], RIGHT_WALL - 1, TRAIL)
     if s[FLOWN] > 0:
         light(board, s[DART], 4 - s[FLOWN] if s[SIDE] == 0 else 5 + s[FLOWN], PROJECTILE)
     for spare in range(s[SPARE]):

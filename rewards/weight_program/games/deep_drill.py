@@ -2,10 +2,10 @@
 
 Down drills; every other action rests. A layer is two, three or four metres thick, and takes as many steps of drilling
 without a break: a step of rest fills the hole again. Once through you get +1 for each of its metres, and the next layer
-follows. A step of drilling heats the bit by 1, a step of rest cools it by 2. At heat 10 the bit melts, even if that
-step would have finished the layer. One layer in four is gas, which explodes when you drill at it with a bit of heat 5
-or more. Melting and explosions cost a bit each: you go on with a cold one in front of a new layer. The third lost bit
-ends the episode, and so does step 300.
+follows. A step of drilling heats the bit by 1, a step of rest cools it by `COOLING`. At heat `MELTING` the bit melts,
+even if that step would have finished the layer. One layer in `RARITY` is gas, which explodes when you drill at it with
+a bit of heat `SPARK` or more. Melting and explosions cost a bit each: you go on with a cold one in front of a new
+layer. The third lost bit ends the episode, and so does step 300.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -29,6 +29,12 @@ CHANNELS = {
     GAUGE: "row 9: the heat, a cell for each degree, from the left",
 }
 ACTIONS = "down drills; all others rest"
+VARY = {"COOLING": (1, 3), "MELTING": (8, 9), "RARITY": (2, 6), "SPARK": (4, 6, 7)}
+
+COOLING = 2
+MELTING = 10
+SPARK = 5
+RARITY = 4
 
 THICK, DRILLED, GAS, HEAT, SPARE, CLOCK, STATE = range(7)
 
@@ -41,7 +47,7 @@ def reset(s, rng):
 def new_layer(s, rng):
     s[DRILLED] = 0
     s[THICK] = 2 + below(rng, 3)
-    s[GAS] = below(rng, 4) == 0
+    s[GAS] = below(rng, RARITY) == 0
 
 
 def lose_bit(s, rng):
@@ -51,12 +57,12 @@ def lose_bit(s, rng):
 
 
 def drill(s, rng):
-    if s[GAS] == 1 and s[HEAT] >= 5:
+    if s[GAS] == 1 and s[HEAT] >= SPARK:
         lose_bit(s, rng)
         return 0
     s[HEAT] += 1
     s[DRILLED] += 1
-    if s[HEAT] == 10:
+    if s[HEAT] == MELTING:
         lose_bit(s, rng)
     elif s[DRILLED] == s[THICK]:
         metres = s[THICK]
@@ -71,7 +77,7 @@ def step(s, action, rng):
         reward = drill(s, rng)
     else:
         s[DRILLED] = 0
-        s[HEAT] = max(0, s[HEAT] - 2)
+        s[HEAT] = max(0, s[HEAT] - COOLING)
     s[CLOCK] += 1
     return reward, s[SPARE] == 0 or s[CLOCK] == 300
 

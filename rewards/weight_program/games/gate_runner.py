@@ -1,8 +1,8 @@
-"""Walls come down at you, one row a step, each with a gap of two cells.
+"""Walls come down at you, one row a step, each with a gap of `WIDTH` cells.
 
 You slide along row 9. When a wall has come down to your row you must stand in its gap: that gives +1, and the next wall
-starts at the top. If you stand elsewhere you lose one of your three lives; the last one ends the episode, and so does
-the hundredth wall.
+starts in row `TOP`. If you stand elsewhere you lose one of your `LIVES` lives; the last one ends the episode, and so
+does the hundredth wall.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,19 +26,24 @@ CHANNELS = {
     GAUGE: "row 0: one cell from the left for each life",
 }
 ACTIONS = "left and right move you one cell; all others do nothing"
+VARY = {"LIVES": (4, 5), "TOP": (1, 2), "WIDTH": (1, 3)}
 
-ME, LIVES, WALLS, ROW, GAP, STATE = range(6)
+WIDTH = 2
+TOP = 0
+LIVES = 3
+
+ME, SPARE, WALLS, ROW, GAP, STATE = range(6)
 
 
 def reset(s, rng):
     s[ME] = 4
-    s[LIVES] = 3
+    s[SPARE] = LIVES
     new_wall(s, rng)
 
 
 def new_wall(s, rng):
-    s[ROW] = 0
-    s[GAP] = below(rng, 9)  # and the cell to its right
+    s[ROW] = TOP
+    s[GAP] = below(rng, 11 - WIDTH)  # its left cell
     s[WALLS] += 1
 
 
@@ -50,18 +55,18 @@ def step(s, action, rng):
         s[ME] = clamp(s[ME] + 1, 0, 9)
     s[ROW] += 1
     if s[ROW] == 9:
-        if s[GAP] <= s[ME] <= s[GAP] + 1:
+        if s[GAP] <= s[ME] < s[GAP] + WIDTH:
             reward = 1
         else:
-            s[LIVES] -= 1
+            s[SPARE] -= 1
         new_wall(s, rng)
-    return reward, s[LIVES] == 0 or s[WALLS] > 100
+    return reward, s[SPARE] == 0 or s[WALLS] > 100
 
 
 def observe(s, board):
     light(board, 9, s[ME], PLAYER)
     for column in range(10):
-        gap = s[GAP] <= column <= s[GAP] + 1
+        gap = s[GAP] <= column < s[GAP] + WIDTH
         light(board, s[ROW], column, REWARD if gap else DANGER)
-    for life in range(s[LIVES]):
+    for life in range(s[SPARE]):
         light(board, 0, life, GAUGE)

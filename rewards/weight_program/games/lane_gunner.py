@@ -1,9 +1,9 @@
-"""Raiders come at you along eight lanes; meet each in its lane and shoot it.
+"""Raiders come at you along `LANES` lanes; meet each in its lane and shoot it.
 
-You stand in column 0 and move up and down over rows 1 to 8. One raider at a time enters at column 9 in a lane of its
-own and comes one cell closer every second step. Fire shoots along your row at once, but then you must load for four
-steps. A raider that is hit gives +1; one that reaches column 0 costs one of three lives. The last life ends the
-episode, and so does the fiftieth raider.
+You stand in column 0 and move up and down over rows 1 to `LANES`. One raider at a time enters at column `ENTRY` in a
+lane of its own and comes one cell closer every second step. Fire shoots along your row at once, but then you must load
+for `LOADING` steps. A raider that is hit gives +1; one that reaches column 0 costs one of `LIVES` lives. The last life
+ends the episode, and so does the fiftieth raider.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -30,20 +30,26 @@ CHANNELS = {
     GAUGE: "row 0: steps until you have loaded, from the left; row 9: lives, from the right",
 }
 ACTIONS = "up and down move you one row, fire shoots; all others do nothing"
+VARY = {"ENTRY": (5, 7), "LANES": (5, 6), "LIVES": (4, 5), "LOADING": (2, 6)}
 
-ME, LIVES, RAIDERS, LANE, COLUMN, WAIT, LOAD, SHOT, STATE = range(9)
+LANES = 8
+ENTRY = 9
+LOADING = 4
+LIVES = 3
+
+ME, SPARE, RAIDERS, LANE, COLUMN, WAIT, LOAD, SHOT, STATE = range(9)
 
 
 def reset(s, rng):
     s[ME] = 4
-    s[LIVES] = 3
+    s[SPARE] = LIVES
     new_raider(s, rng)
 
 
 def new_raider(s, rng):
     s[RAIDERS] += 1
-    s[LANE] = 1 + below(rng, 8)
-    s[COLUMN] = 9
+    s[LANE] = 1 + below(rng, LANES)
+    s[COLUMN] = ENTRY
     s[WAIT] = 1
 
 
@@ -51,11 +57,11 @@ def step(s, action, rng):
     reward = 0
     s[SHOT] = 0
     if action == UP:
-        s[ME] = clamp(s[ME] - 1, 1, 8)
+        s[ME] = clamp(s[ME] - 1, 1, LANES)
     elif action == DOWN:
-        s[ME] = clamp(s[ME] + 1, 1, 8)
+        s[ME] = clamp(s[ME] + 1, 1, LANES)
     elif action == FIRE and s[LOAD] == 0:
-        s[LOAD] = 5
+        s[LOAD] = LOADING + 1
         s[SHOT] = 1
         if s[LANE] == s[ME]:
             reward = 1
@@ -67,9 +73,9 @@ def step(s, action, rng):
         s[WAIT] = 1
         s[COLUMN] -= 1
         if s[COLUMN] == 0:
-            s[LIVES] -= 1
+            s[SPARE] -= 1
             new_raider(s, rng)
-    return reward, s[LIVES] == 0 or s[RAIDERS] > 50
+    return reward, s[SPARE] == 0 or s[RAIDERS] > 50
 
 
 def observe(s, board):
@@ -82,5 +88,5 @@ def observe(s, board):
             light(board, s[ME], column, PROJECTILE)
     for step_left in range(s[LOAD]):
         light(board, 0, step_left, GAUGE)
-    for life in range(s[LIVES]):
+    for life in range(s[SPARE]):
         light(board, 9, 9 - life, GAUGE)

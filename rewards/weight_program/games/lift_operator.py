@@ -1,10 +1,10 @@
 """Run a lift: stop at the floor where a guest waits, then at the floor where the guest wants to go.
 
-The lift moves in column 4, through ten floors (the rows). Up and down send it that way by a floor a step; it goes on by
-itself, and turns back at the top and at the bottom. Fire stops it where it is and opens the doors; then it stands until
-you send it off again, and fire does nothing. Doors that open at the floor of the waiting guest give +1: the guest gets
-in and names a floor. Doors that open there give +2, and the next guest waits at another floor. Opening the doors
-anywhere else is a mistake. The fifth mistake ends the episode, and so does step 300.
+The lift moves in column 4, through `FLOORS` floors (the rows from the top). Up and down send it that way by a floor a
+step; it goes on by itself, and turns back at the top and at the bottom. Fire stops it where it is and opens the doors;
+then it stands until you send it off again, and fire does nothing. Doors that open at the floor of the waiting guest
+give +1: the guest gets in and names a floor. Doors that open there give +2, and the next guest waits at another floor.
+Opening the doors anywhere else is a mistake. `MISTAKES` mistakes end the episode, and so does step `SHIFT`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,6 +28,11 @@ CHANNELS = {
     GAUGE: "column 9: a cell from the top for each mistake that you can still make",
 }
 ACTIONS = "up and down send the lift off, fire stops it and opens the doors; all others let it go on or stand"
+VARY = {"FLOORS": (6, 8), "MISTAKES": (3, 8), "SHIFT": (200, 400)}
+
+FLOORS = 10
+MISTAKES = 5
+SHIFT = 300
 
 LIFT, WAY, FLOOR, ABOARD, PATIENCE, CLOCK, STATE = range(7)
 
@@ -35,13 +40,13 @@ LIFT, WAY, FLOOR, ABOARD, PATIENCE, CLOCK, STATE = range(7)
 def reset(s, rng):
     s[LIFT] = 4
     s[FLOOR] = 4
-    s[PATIENCE] = 5
+    s[PATIENCE] = MISTAKES
     new_floor(s, rng)
 
 
 def new_floor(s, rng):
     """Any floor but the one before."""
-    s[FLOOR] = (s[FLOOR] + 1 + below(rng, 9)) % 10
+    s[FLOOR] = (s[FLOOR] + 1 + below(rng, FLOORS - 1)) % FLOORS
 
 
 def open_doors(s, rng):
@@ -63,11 +68,11 @@ def step(s, action, rng):
         s[WAY] = 1
     elif action == FIRE and s[WAY] != 0:
         reward = open_doors(s, rng)
-    if s[LIFT] + s[WAY] < 0 or s[LIFT] + s[WAY] > 9:
+    if s[LIFT] + s[WAY] < 0 or s[LIFT] + s[WAY] >= FLOORS:
         s[WAY] = -s[WAY]
     s[LIFT] += s[WAY]
     s[CLOCK] += 1
-    return reward, s[PATIENCE] == 0 or s[CLOCK] == 300
+    return reward, s[PATIENCE] == 0 or s[CLOCK] == SHIFT
 
 
 def observe(s, board):

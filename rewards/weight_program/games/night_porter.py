@@ -1,10 +1,10 @@
 """Fetch the key on the left, then open the door on the right, while a guard walks up and down between them.
 
-You move one cell up, down, left or right on the whole board. The key lies in column 0, in two neighbouring rows that
-change every time: standing on one of them you take it, which gives +1. Then a door shows in column 9, three rows high:
-reaching it with the key gives +2, and the next key is laid out. The guard takes three cells of column 5 and walks a row
-a step, turning at the edges. If he meets you, you lose the key, if you had it, and stand in row 4 of column 9 again,
-where you also began. The third meeting ends the episode, and so does step 300.
+You move one cell up, down, left or right on the whole board. The key lies in column 0, `KEY` rows high, at a random
+place every time: standing on it you take it, which gives +1. Then a door shows in column 9, three rows high: reaching
+it with the key gives +2, and the next key is laid out. The guard takes `GIRTH` cells of column `HALL` and walks a row a
+step, turning at the edges. If he meets you, you lose the key, if you had it, and stand in row 4 of column 9 again,
+where you also began. The third meeting ends the episode, and so does step `NIGHT`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,19 +26,25 @@ FAMILY = "atari_style"
 CAP = 30
 CHANNELS = {
     PLAYER: "you",
-    DANGER: "the three cells of the guard",
+    DANGER: "the cells of the guard",
     REWARD: "where you have to go: the key, or the door once you have it",
     TRAIL: "the row that the guard leaves on the next step",
     GAUGE: "all of row 9 while you have the key; row 0: meetings that you can still afford, from the left",
 }
 ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing"
+VARY = {"GIRTH": (2, 4, 5), "HALL": (3, 7), "KEY": (1, 3), "NIGHT": (200, 400)}
+
+KEY = 2
+HALL = 5
+GIRTH = 3
+NIGHT = 300
 
 ROW, COLUMN, HAS_KEY, GOAL, GUARD, DOWNWARD, MEETINGS, CLOCK, STATE = range(9)
 
 
 def reset(s, rng):
     enter(s)
-    s[GUARD] = 1 + below(rng, 8)  # his middle
+    s[GUARD] = below(rng, 11 - GIRTH)  # his upper row
     s[DOWNWARD] = 2 * below(rng, 2) - 1
     new_goal(s, rng)
 
@@ -48,9 +54,14 @@ def enter(s):
     s[COLUMN] = 9
 
 
+def height(s):
+    """Of the key or the door."""
+    return 3 if s[HAS_KEY] == 1 else KEY
+
+
 def new_goal(s, rng):
     """The upper row of the key or the door."""
-    s[GOAL] = below(rng, 9 - s[HAS_KEY])
+    s[GOAL] = below(rng, 11 - height(s))
 
 
 def move(s, action):
@@ -66,7 +77,7 @@ def move(s, action):
 
 def walk(s):
     """The guard's row."""
-    if s[GUARD] + s[DOWNWARD] < 1 or s[GUARD] + s[DOWNWARD] > 8:
+    if s[GUARD] + s[DOWNWARD] < 0 or s[GUARD] + s[DOWNWARD] > 10 - GIRTH:
         s[DOWNWARD] = -s[DOWNWARD]
     s[GUARD] += s[DOWNWARD]
 
@@ -75,26 +86,26 @@ def step(s, action, rng):
     reward = 0
     move(s, action)
     walk(s)
-    if s[COLUMN] == 5 and abs(s[ROW] - s[GUARD]) <= 1:
+    if s[COLUMN] == HALL and s[GUARD] <= s[ROW] < s[GUARD] + GIRTH:
         s[MEETINGS] += 1
         enter(s)
         if s[HAS_KEY] == 1:
             s[HAS_KEY] = 0
             new_goal(s, rng)
-    if s[COLUMN] == 9 * s[HAS_KEY] and s[GOAL] <= s[ROW] <= s[GOAL] + 1 + s[HAS_KEY]:
+    if s[COLUMN] == 9 * s[HAS_KEY] and s[GOAL] <= s[ROW] < s[GOAL] + height(s):
         reward = 1 + s[HAS_KEY]
         s[HAS_KEY] = 1 - s[HAS_KEY]
         new_goal(s, rng)
     s[CLOCK] += 1
-    return reward, s[MEETINGS] == 3 or s[CLOCK] == 300
+    return reward, s[MEETINGS] == 3 or s[CLOCK] == NIGHT
 
 
 def observe(s, board):
     light(board, s[ROW], s[COLUMN], PLAYER)
-    for row in range(s[GUARD] - 1, s[GUARD] + 2):
-        light(board, row, 5, DANGER)
-    light(board, s[GUARD] - s[DOWNWARD], 5, TRAIL)
-    for row in range(s[GOAL], s[GOAL] + 2 + s[HAS_KEY]):
+    for row in range(s[GUARD], s[GUARD] + GIRTH):
+        light(board, row, HALL, DANGER)
+    light(board, s[GUARD] if s[DOWNWARD] == 1 else s[GUARD] + GIRTH - 1, HALL, TRAIL)
+    for row in range(s[GOAL], s[GOAL] + height(s)):
         light(board, row, 9 * s[HAS_KEY], REWARD)
     for column in range(10):
         if s[HAS_KEY] == 1:

@@ -1,10 +1,10 @@
 """A lamp swings to and fro above a shelf; flash it when it hangs over the mark that glides there.
 
 The lamp swings along row 2, a column a step, and rests for one step at either end. The mark glides along row 7: three
-cells wide, a column in every third step, and it turns at the ends. Fire flashes the lamp. The flash is judged at once,
+cells wide, a column every `PACE` steps, and it turns at the ends. Fire flashes the lamp. The flash is judged at once,
 where lamp and mark stand before they move on: over the middle of the mark it gives +2, over one of its outer cells +1,
-and the mark moves elsewhere. A flash beside the mark burns one of four bulbs. After a flash the lamp is dark for three
-steps. The last bulb ends the episode, and so does step 300.
+and the mark moves elsewhere. A flash beside the mark burns one of `BULBS` bulbs. After a flash the lamp is dark for
+`RECHARGE` steps. The last bulb ends the episode, and so does step 300.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,14 +28,19 @@ CHANNELS = {
     GAUGE: "row 0: steps until the lamp is bright again, from the left; row 9: bulbs, from the right",
 }
 ACTIONS = "fire flashes the lamp; all others do nothing"
+VARY = {"BULBS": (3, 5), "PACE": (2, 4), "RECHARGE": (2, 5)}
 
-LAMP, SWING, MIDDLE, DRIFT, DARK, FLASH, BULBS, CLOCK, STATE = range(9)
+PACE = 3
+RECHARGE = 3
+BULBS = 4
+
+LAMP, SWING, MIDDLE, DRIFT, DARK, FLASH, SPARE, CLOCK, STATE = range(9)
 
 
 def reset(s, rng):
     s[LAMP] = below(rng, 10)
     s[SWING] = 2 * below(rng, 2) - 1
-    s[BULBS] = 4
+    s[SPARE] = BULBS
     new_mark(s, rng)
 
 
@@ -45,11 +50,11 @@ def new_mark(s, rng):
 
 
 def flash(s, rng):
-    s[DARK] = 4
+    s[DARK] = RECHARGE + 1
     s[FLASH] = 1
     off = abs(s[LAMP] - s[MIDDLE])
     if off > 1:
-        s[BULBS] -= 1
+        s[SPARE] -= 1
         return 0
     new_mark(s, rng)
     return 2 - off
@@ -77,9 +82,9 @@ def step(s, action, rng):
     s[DARK] = max(0, s[DARK] - 1)
     swing(s)
     s[CLOCK] += 1
-    if s[CLOCK] % 3 == 0:
+    if s[CLOCK] % PACE == 0:
         glide(s)
-    return reward, s[BULBS] == 0 or s[CLOCK] == 300
+    return reward, s[SPARE] == 0 or s[CLOCK] == 300
 
 
 def observe(s, board):
@@ -88,12 +93,12 @@ def observe(s, board):
     for column in range(s[MIDDLE] - 1, s[MIDDLE] + 2):
         light(board, 7, column, REWARD)
     light(board, 8, s[MIDDLE] - s[DRIFT], TRAIL)
-    if s[CLOCK] % 3 == 2:
+    if (s[CLOCK] + 1) % PACE == 0:
         light(board, 8, s[MIDDLE], TRAIL)
     if s[FLASH] == 1:
         for row in range(3, 7):
             light(board, row, s[LAMP], PROJECTILE)
     for step_left in range(s[DARK]):
         light(board, 0, step_left, GAUGE)
-    for bulb in range(s[BULBS]):
+    for bulb in range(s[SPARE]):
         light(board, 9, 9 - bulb, GAUGE)

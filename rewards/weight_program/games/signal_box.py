@@ -1,9 +1,9 @@
 """Lamps light up in a signal box, and each wants one lever.
 
-At every step one lamp is on, somewhere in the left, upper, right or lower part of the board. Pull the lever of that
-side (left, up, right, down) and you get +1. While the gauge bar at the bottom is lit the box is reversed: the lever
-of the opposite side is the right one. A wrong lever is a fault; no lever at all is none. The box reverses itself, or
-back, with a chance of one in ten a step. The eighth fault ends the episode, and so does step 150.
+At every step one lamp is on, `REACH` cells to the left of the middle, above it, to the right or below. Pull the lever
+of that side (left, up, right, down) and you get +1. While the gauge bar at the bottom is lit the box is reversed: the
+lever of the opposite side is the right one. A wrong lever is a fault; no lever at all is none. The box reverses itself,
+or back, with a chance of `REVERSAL` a step. `FAULTS` faults end the episode, and so does step 150.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -29,8 +29,13 @@ CHANNELS = {
     GAUGE: "all of row 9 while the box is reversed",
 }
 ACTIONS = "left, up, right and down pull that lever; no-op and fire pull none"
+VARY = {"FAULTS": (5, 10), "REACH": (3, 4), "REVERSAL": (0.05, 0.2, 0.3)}
 
-SIDE, NUDGE, REVERSED, FAULTS, CLOCK, STATE = range(6)
+REACH = 2
+REVERSAL = 0.1
+FAULTS = 8
+
+SIDE, NUDGE, REVERSED, WRONG, CLOCK, STATE = range(6)
 
 
 def reset(s, rng):
@@ -56,25 +61,25 @@ def step(s, action, rng):
     if action == wanted(s):
         reward = 1
     elif LEFT <= action <= DOWN:
-        s[FAULTS] += 1
+        s[WRONG] += 1
     s[CLOCK] += 1
-    if chance(rng, 0.1):
+    if chance(rng, REVERSAL):
         s[REVERSED] = 1 - s[REVERSED]
     new_lamp(s, rng)
-    return reward, s[FAULTS] == 8 or s[CLOCK] == 150
+    return reward, s[WRONG] == FAULTS or s[CLOCK] == 150
 
 
 def observe(s, board):
     light(board, 4, 4, PLAYER)
     if s[SIDE] == 0:
-        light(board, 4 + s[NUDGE], 2, REWARD)
+        light(board, 4 + s[NUDGE], 4 - REACH, REWARD)
     elif s[SIDE] == 1:
-        light(board, 2, 4 + s[NUDGE], REWARD)
+        light(board, 4 - REACH, 4 + s[NUDGE], REWARD)
     elif s[SIDE] == 2:
-        light(board, 4 + s[NUDGE], 6, REWARD)
+        light(board, 4 + s[NUDGE], 4 + REACH, REWARD)
     else:
-        light(board, 6, 4 + s[NUDGE], REWARD)
-    for fault in range(s[FAULTS]):
+        light(board, 4 + REACH, 4 + s[NUDGE], REWARD)
+    for fault in range(s[WRONG]):
         light(board, fault, 0, TRAIL)
     if s[REVERSED] == 1:
         for column in range(10):

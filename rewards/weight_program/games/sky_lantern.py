@@ -1,9 +1,9 @@
 """Keep a lantern in the air and steer it through the gaps of the towers that the wind carries by.
 
-The lantern floats in column 2. Up makes it rise by one row; without that it sinks a row in every second step. One
-tower at a time moves left a column a step, with a gap of four rows. When it passes column 2 you must be in its gap:
-that gives +1. Touching the tower costs one of three flames, and so does sinking to row 9, from where the lantern starts
-again in row 4. The last flame ends the episode, and so does the sixtieth tower.
+The lantern floats in column `STATION`. Up makes it rise by `RISE` rows; without that it sinks a row on steps that are
+multiples of `SINK`. One tower at a time moves left a column a step, with a gap of four rows. When it passes column
+`STATION` you must be in its gap: that gives +1. Touching the tower costs one of three flames, and so does sinking to
+row 9, from where the lantern starts again in row 4. The last flame ends the episode, and so does the sixtieth tower.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,6 +27,11 @@ CHANNELS = {
     GAUGE: "column 0: one cell from the top for each flame",
 }
 ACTIONS = "up makes the lantern rise; all others do nothing"
+VARY = {"RISE": (2, 3), "SINK": (1, 3), "STATION": (1, 3)}
+
+STATION = 2
+RISE = 1
+SINK = 2
 
 ROW, FLAMES, TOWERS, COLUMN, GAP, CLOCK, STATE = range(7)
 
@@ -47,14 +52,14 @@ def step(s, action, rng):
     reward = 0
     s[CLOCK] += 1
     if action == UP:
-        s[ROW] = max(0, s[ROW] - 1)
-    elif s[CLOCK] % 2 == 0:
+        s[ROW] = max(0, s[ROW] - RISE)
+    elif s[CLOCK] % SINK == 0:
         s[ROW] += 1
     if s[ROW] == 9:
         s[FLAMES] -= 1
         s[ROW] = 4
     s[COLUMN] -= 1
-    if s[COLUMN] == 2:
+    if s[COLUMN] == STATION:
         if s[GAP] <= s[ROW] <= s[GAP] + 3:
             reward = 1
         else:
@@ -65,9 +70,9 @@ def step(s, action, rng):
 
 
 def observe(s, board):
-    light(board, s[ROW], 2, PLAYER)
-    if s[CLOCK] % 2 == 1:
-        light(board, s[ROW] + 1, 2, TRAIL)
+    light(board, s[ROW], STATION, PLAYER)
+    if (s[CLOCK] + 1) % SINK == 0:
+        light(board, s[ROW] + 1, STATION, TRAIL)
     for row in range(10):
         gap = s[GAP] <= row <= s[GAP] + 3
         light(board, row, s[COLUMN], REWARD if gap else DANGER)

@@ -1,12 +1,12 @@
 """Keep a ball in play against a wall that throws it back, and aim it at the bell that hangs there.
 
 Your paddle, three cells high, moves along column 0. The ball moves one column a step, and one row up, one row down or
-straight on; it bounces off the top and the bottom edge. The wall is column 8: it swallows the ball and throws it back
-at once, from a row of its own choice, up or down. Where it enters column 0 your paddle must cover it: that gives +1,
-and the cell of the paddle that it met decides how it flies off: the upper one sends it up, the middle one straight, the
-lower one down. A ball that meets the wall at one of the bell's three cells gives another +2, and the bell moves
-elsewhere. A missed ball is lost, and the wall throws the next one. The third lost ball ends the episode, and so does
-step 800.
+straight on; it bounces off the top and the bottom edge. The wall is column `WALL`: it swallows the ball and throws it
+back at once, from a row of its own choice, up or down. Where it enters column 0 your paddle must cover it: that gives
++1, and the cell of the paddle that it met decides how it flies off: the upper one sends it up, the middle one straight,
+the lower one down. A ball that meets the wall at the bell, which is `HEIGHT` rows high, gives another +2, and the bell
+moves elsewhere. A missed ball is lost, and the wall throws the next one. You have `BALLS` balls: the episode ends when
+all are lost, or after step `LENGTH`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,21 +26,26 @@ FAMILY = "atari_style"
 CAP = 120
 CHANNELS = {
     PLAYER: "the three cells of your paddle",
-    REWARD: "the three cells of the bell",
+    REWARD: "the cells of the bell",
     PROJECTILE: "the ball",
     TRAIL: "the cell behind the ball: it flies away from there",
     GAUGE: "row 0: one cell from the right for each ball that may still be lost",
 }
 ACTIONS = "up and down move the paddle one cell; all others do nothing"
+VARY = {"BALLS": (2, 4), "HEIGHT": (2, 4, 5), "LENGTH": (700, 900), "WALL": (6, 7)}
+
+WALL = 8
+HEIGHT = 3
+BALLS = 3
+LENGTH = 800
 
 MIDDLE, SPARE, CLOCK, BELL, ROW, COLUMN, DOWNWARD, ONWARD, STATE = range(9)
-WALL = 8
 
 
 def reset(s, rng):
     s[MIDDLE] = 4
-    s[SPARE] = 3
-    s[BELL] = 1 + below(rng, 8)  # its middle
+    s[SPARE] = BALLS
+    s[BELL] = below(rng, 11 - HEIGHT)  # its upper row
     throw(s, rng)
 
 
@@ -74,19 +79,19 @@ def step(s, action, rng):
             s[SPARE] -= 1
             throw(s, rng)
     elif s[COLUMN] == WALL:
-        if abs(s[ROW] - s[BELL]) <= 1:
+        if s[BELL] <= s[ROW] < s[BELL] + HEIGHT:
             reward = 2
-            s[BELL] = 1 + below(rng, 8)
+            s[BELL] = below(rng, 11 - HEIGHT)
         throw(s, rng)
     s[CLOCK] += 1
-    return reward, s[SPARE] == 0 or s[CLOCK] == 800
+    return reward, s[SPARE] == 0 or s[CLOCK] == LENGTH
 
 
 def observe(s, board):
     for row in range(s[MIDDLE] - 1, s[MIDDLE] + 2):
         light(board, row, 0, PLAYER)
-        # The bell has as many cells as the paddle.
-        light(board, row - s[MIDDLE] + s[BELL], WALL, REWARD)
+    for row in range(s[BELL], s[BELL] + HEIGHT):
+        light(board, row, WALL, REWARD)
     light(board, s[ROW], s[COLUMN], PROJECTILE)
     light(board, s[ROW] - s[DOWNWARD], s[COLUMN] - s[ONWARD], TRAIL)
     for spare in range(s[SPARE]):
