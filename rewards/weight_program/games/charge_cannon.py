@@ -4,8 +4,8 @@ The cannon stands at column 0. Each step of fire adds one to its charge; any oth
 lands at once in the column with the number of the charge. The raft drifts one column in every `PACE`th step, between
 columns `NEAREST` and 9, where it turns. A ball on the raft gives +3, one in a column beside it +1; either way the raft
 sinks and another comes. Other balls are wasted, and so is a tenth charge, which you lose. A ferry lies at anchor in a
-column of its own, and moves to another one when a raft has sunk: a ball that lands on it costs 1, whatever else it
-hits. You have `BALLS` balls. The last ball ends the episode, and so does step 240.
+column drawn at random, and again whenever a raft has sunk: a ball that lands on it costs 1, whatever else it hits. You
+have `BALLS` balls. The last ball ends the episode, and so does step 240.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

@@ -32,7 +32,7 @@ ACTIONS = "left and right leap to that wall (hold on, if you are there); all oth
 
 GAP = 2
 SPIKES = 0.7
-VARY = {"GAP": (3, 4), "SPIKES": (0.4, 1.0)}
+VARY = {"GAP": (1, 3), "SPIKES": (0.4, 1.0)}
 
 # Places across the shaft: 0 left wall, 1 mid-air, 2 right wall.
 PLACE, AIM, CLOCK, FLY = range(4)

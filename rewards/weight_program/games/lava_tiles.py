@@ -5,7 +5,8 @@ middle and the eight around it, 3 by 3 cells each. Left, up, right and down take
 when you step on it, and cracks at once. A cracked tile still bears you, but gives nothing, and 2 steps after it cracked
 it falls; `MEND` steps later it is back, whole. You fall when you step on a gap, or when the tile under you falls: that
 costs 2 and one of four lives, and you go on from a tile somewhere on the floor that has just cracked. At every step,
-with chance `QUAKE`, a tile somewhere cracks too, if it is whole. The last life ends the episode, and so does step 200.
+with chance `QUAKE`, a tile somewhere cracks too, if it is whole; that has gone on for `MEND` steps when you start. The
+last life ends the episode, and so does step 200.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -37,7 +38,7 @@ ACTIONS = "left, up, right and down take you one tile on; no-op and fire do noth
 SIDE = 11
 MEND = 20
 QUAKE = 0.8
-VARY = {"SIDE": (9, 14), "MEND": (14, 26), "QUAKE": (0.6, 1.0)}
+VARY = {"SIDE": (9, 10), "MEND": (14, 26), "QUAKE": (0.6, 1.0)}
 
 CRACKED = MEND + 2  # a tile counts down from here: it falls at MEND and is whole at 0
 ROW, COLUMN, LIVES, CLOCK, TILES = range(5)

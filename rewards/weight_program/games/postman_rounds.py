@@ -33,7 +33,7 @@ ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing
 
 HOUSES = 4
 DEPTH = 4
-VARY = {"HOUSES": (3, 5), "DEPTH": (3, 6)}
+VARY = {"HOUSES": (3, 5), "DEPTH": (3, 5)}
 
 ROW, COLUMN, LETTER, HOUSE, CLOCK, STATE = range(6)
 
