@@ -55,8 +55,8 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with OUT after an interruption: rows that have a reward stay, if their input line is unchanged; error "
-    "and timeout are tried again.",
+    help="Go on with OUT after an interruption: rows that have a reward stay, if their input line and task are "
+    "unchanged; error and timeout are tried again.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @snapshot_options
@@ -88,7 +88,7 @@ def score(
     A row is a JSON object on one line: {"env": "weight-program", "task": "original/breakout", "completion": "…"}.
     The completion is the whole response, or a list of chat messages; other fields are kept. The output is the same
     row with a "score" (a "score" that it had becomes "previous_score"): status, reward, reason, metrics, info,
-    profile, seconds, and line and row_sha256 of the input line.
+    profile, seconds, line and row_sha256 of the input line, and task_sha256 of the task without its prompt.
 
     Status ok and invalid (the answer is at fault: the environment's floor) have a reward; error and timeout are ours
     and have none. Bad rows are told on stderr and left out.

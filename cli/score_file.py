@@ -91,7 +91,7 @@ def _survey(source: BinaryIO, name: str, options: FileOptions, old: dict[int, Ol
             survey.scorers[env] = row.entry.scorer
             survey.profiles[env] = _profile(row.entry, options.profile)
         before = old.get(number)
-        if before is None or before.sha256 != row.sha256:
+        if before is None or before.sha256 != row.sha256 or before.task != row.task.hash:
             survey.todo.append(number)
             continue
         if before.profile != survey.profiles[env]:

@@ -24,6 +24,7 @@ class OldRow:
     offset: int
     size: int
     sha256: str
+    task: str  #: hash of the task that it was scored on
     status: str
     reward: float | None
     profile: str
@@ -114,13 +115,16 @@ class Journal:
 
 def _old_row(raw: bytes, offset: int) -> tuple[int, OldRow]:
     score = json.loads(raw)["score"]
-    line, digest, status, reward, profile = (
-        score[name] for name in ("line", "row_sha256", "status", "reward", "profile")
-    )
-    texts = isinstance(digest, str) and isinstance(status, str) and isinstance(profile, str)
-    if type(line) is not int or not texts or not (reward is None or isinstance(reward, float)):
+    line, reward = score["line"], score["reward"]
+    texts = [score[name] for name in ("row_sha256", "task_sha256", "status", "profile")]
+    if (
+        type(line) is not int
+        or not all(isinstance(text, str) for text in texts)
+        or not (reward is None or isinstance(reward, float))
+    ):
         raise ValueError("not a score")
-    return line, OldRow(offset, len(raw), digest, status, reward, profile)
+    digest, task, status, profile = texts
+    return line, OldRow(offset, len(raw), digest, task, status, reward, profile)
 
 
 @contextmanager

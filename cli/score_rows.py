@@ -38,7 +38,8 @@ class Row:
 
     def scored(self, score: Score) -> bytes:
         """The output line, with its newline: the row as it was written, and its score as the last field."""
-        fields = score.model_dump(mode="json") | {"line": self.line, "row_sha256": self.sha256}
+        own = {"line": self.line, "row_sha256": self.sha256, "task_sha256": self.task.hash}
+        fields = score.model_dump(mode="json") | own
         text = f'{self.body}, "score": {json.dumps(fields, allow_nan=False)}}}\n'
         return text.encode()
 

@@ -32,6 +32,8 @@ def snapshot_options(function: Command) -> Command:
     )
     @functools.wraps(function)
     def run(*args: Any, snapshot: Path | None, snapshot_sha256: str | None, **kwargs: Any) -> Any:
+        if snapshot is None and snapshot_sha256 is not None:
+            raise click.UsageError("--snapshot-sha256 goes with --snapshot DIR")
         if snapshot is None:
             return function(*args, **kwargs)
         from weightgym.cli.tasks import find_task
@@ -54,8 +56,8 @@ def unsafe_option(function: Command) -> Command:
     @click.option(
         "--unsafe",
         is_flag=True,
-        envvar="WEIGHTGYM_UNSAFE",
-        help="Let the snapshot's own Python code (its games, its verify.py) run without a sandbox, with your rights.",
+        help="Let the snapshot's own Python code (its games, its verify.py) run without a sandbox, with your rights (or set "
+        "WEIGHTGYM_UNSAFE=1).",
     )
     @functools.wraps(function)
     def run(*args: Any, unsafe: bool, **kwargs: Any) -> Any:

@@ -19,19 +19,22 @@ def fetch(folder: Path, revision: str, repository: str | None, snapshot_sha256: 
     dataset is run.
     """
     try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+        from huggingface_hub import HfApi, snapshot_download
     except ImportError as error:
         raise click.ClickException("fetching needs huggingface_hub: pip install 'weightgym[hf]'") from error
     from weightgym.rewards.weight_program.snapshot import layout
 
     name = repository or layout.REPOSITORY
     try:
-        snapshot_download(name, repo_type="dataset", revision=revision, local_dir=folder)
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        commit = HfApi().dataset_info(name, revision=revision).sha  # offline, a download would pass off what is there
+        snapshot_download(name, repo_type="dataset", revision=commit, local_dir=folder)
+    except Exception as error:  # which HTTP library fails differs between versions of huggingface_hub
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise click.ClickException(f"can't download dataset {name!r} at revision {revision!r}: {reason}") from error
     snapshot = layout.load(folder.resolve(), snapshot_sha256 or layout.PUBLISHED_TASKS)
     train = sum(row["split"] == "train" for row in snapshot.rows.values())
-    click.echo(f"{folder}: {train} training games and {len(snapshot.rows) - train} originals, all digests match")
+    click.echo(
+        f"{folder}: commit {commit}, {train} training games and {len(snapshot.rows) - train} originals, "
+        "all digests match"
+    )
     click.echo(f"use it with: weightgym tasks --snapshot {folder}")

@@ -27,7 +27,10 @@ def gallery(folder: Path, check: bool) -> None:
     ids = track(pages.ids(), "playing", console=Console(stderr=True), transient=True)
     entries = [pages.entry(id, threads=cores()) for id in ids]
     if not check:
-        pages.write(folder, entries)
+        try:
+            pages.write(folder, entries)
+        except FileExistsError as error:
+            raise click.ClickException(str(error)) from error
         click.echo(f"{folder / pages.PAGE}: {len(entries)} games")
     elif outdated := list(pages.stale(folder, entries)):
         raise click.ClickException(f"out of date in {folder}: {', '.join(outdated)}; run `weightgym wpb gallery`")

@@ -41,6 +41,8 @@ def parity(answers: Path, episodes: int, workers: int | None) -> None:
         raise click.UsageError("parity compares with a snapshot's scorer: give --snapshot DIR")
     require_unsafe()
     rows = {row.line: row for row in _rows(answers)}
+    if not rows:
+        raise click.ClickException(f"{answers} has no rows to compare")
     scores: dict[tuple[str, int], Score] = {}
     suffix = "" if episodes == 1000 else f"-e{episodes}"
     for profile in ("wpb-v1", "wpb-published"):

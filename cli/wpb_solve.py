@@ -54,6 +54,8 @@ def solve(
     from weightgym.trainers.solve import Solver
 
     task = SOURCE.task(task_id, prompt=False)
+    if task.data["source"] == "synth":
+        raise click.ClickException(f"{task_id}: games of a snapshot can be scored, not solved")
     threads = workers or cores()
     config = Evolution(
         pairs=pairs, episodes=episodes, sigma=sigma, learning_rate=learning_rate, max_actions=max_actions, seed=seed

@@ -149,7 +149,7 @@ SYSTEM = "You directly program neural-network weights. Follow the task constrain
 
 
 def write_snapshot(folder: Path, games: dict[str, str] | None = None) -> str:
-    """Write the snapshot; returns the SHA-256 of its task file."""
+    """Write the snapshot (of other games, if given); returns the SHA-256 of its task file."""
     games = {"coin_walk": COIN, "leak_plug": LEAK} if games is None else games
     runtime = folder / "runtime"
     (runtime / "minatar_synth" / "games").mkdir(parents=True)

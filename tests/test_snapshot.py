@@ -191,6 +191,14 @@ def test_native_scores_are_the_slow_ones(unsafe: Path, game: str, monkeypatch: p
         assert result.metrics["cap"] == namespace["SCORE_CAP"]
 
 
+def test_a_state_in_another_memory_order_and_a_list_are_read(unsafe: Path) -> None:
+    before = score(SOURCE.task("synth/coin_walk"), ANSWER, profile="wpb-v1-e20")
+    process.close_all()
+    rewritten(unsafe, "coin_walk", "return board", "return np.asfortranarray(board)")
+    task = rewritten(unsafe, "coin_walk", "return reward, self.clock == 30", "return [reward, self.clock == 30]")
+    assert score(task, ANSWER, profile="wpb-v1-e20").metrics == before.metrics
+
+
 def without_seconds(result: Score) -> dict[str, Any]:
     return result.model_dump(exclude={"seconds"})
 
@@ -249,7 +257,14 @@ def test_a_request_that_takes_too_long_is_ended(unsafe: Path, monkeypatch: pytes
     ("old", "new", "why"),
     [
         ("return board", "return board[:5]", "10x10x6"),
-        ("return board", "return board.astype(float)", "one-byte values"),
+        ("return board", "return board.astype(float)", "bool or one-byte"),
+        ("return board", "return board.transpose(2, 0, 1)", "10x10x6"),
+        ("return board", "return board.reshape(-1)", "10x10x6"),
+        ("return board", "return bytes(600)", "10x10x6"),
+        ("SCORE_CAP = 20", "SCORE_CAP = -5", "a cap of -5.0"),
+        ("SCORE_CAP = 20", "SCORE_CAP = 0", "a cap of 0.0"),
+        ("SCORE_CAP = 20", "SCORE_CAP = float('inf')", "the cap is inf"),
+        ("reward, self.coin = 1,", "reward, self.coin = 1e308,", "the score is inf"),
         ("return reward, self.clock == 30", "return reward", "(reward, terminal)"),
         ("return reward, self.clock == 30", 'return float("nan"), False', "reward is finite"),
         ("class Env", "class Game", "no class Env"),

@@ -157,11 +157,18 @@ def _section(one: Entry) -> str:
 
 
 def write(folder: Path, entries: list[Entry]) -> None:
-    """Write page and pictures; pictures of games that are no more are removed."""
+    """Write page and pictures; pictures of games that are no more are removed.
+
+    Raises:
+        FileExistsError: the folder has another README.
+    """
     from PIL import Image
 
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.png"):
+    old = folder / PAGE
+    if old.is_file() and not old.read_text("utf-8").startswith(_HEAD.splitlines()[0]):
+        raise FileExistsError(f"{old} is not a gallery: name another folder")
+    for path in _pictures(folder):
         if path.name not in {one.picture for one in entries}:
             path.unlink()
     for one in entries:
@@ -182,4 +189,8 @@ def stale(folder: Path, entries: list[Entry]) -> Iterator[str]:
         path = folder / one.picture
         if not path.is_file() or not np.array_equal(np.asarray(Image.open(path).convert("RGB")), one.pixels):
             yield one.picture
-    yield from sorted({path.name for path in folder.glob("*.png")} - {one.picture for one in entries})
+    yield from sorted({path.name for path in _pictures(folder)} - {one.picture for one in entries})
+
+
+def _pictures(folder: Path) -> list[Path]:
+    return [path for source in ("builtin", "original") for path in folder.glob(f"{source}-*.png")]

@@ -88,7 +88,7 @@ def find_block(answer: str) -> Block:
     Raises:
         EditsError: ``answer_too_large``, ``no_block``, ``unclosed_block``, or ``syntax`` (a null character).
     """
-    _check_size(answer)
+    check_size(answer)
     text = answer.replace("\r\n", "\n").replace("\r", "\n")
     opening = None
     for match in _OPENING.finditer(text):
@@ -105,7 +105,12 @@ def find_block(answer: str) -> Block:
     raise EditsError("unclosed_block", message, line, len(opening[1]) + 1)
 
 
-def _check_size(answer: str) -> None:
+def check_size(answer: str) -> None:
+    """Refuse an answer over ``MAX_ANSWER_BYTES`` of UTF-8.
+
+    Raises:
+        EditsError: it is larger.
+    """
     # A character takes at least one byte, so a huge text is refused without being encoded.
     small = len(answer) <= MAX_ANSWER_BYTES
     if small and not answer.isascii():

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from weightgym.rewards.contracts import Completion, ModelError, Score, Task, TaskError, completion_text
+from weightgym.rewards.contracts import Completion, GraderError, ModelError, Score, Task, TaskError, completion_text
 from weightgym.rewards.weight_program import builtin
 from weightgym.rewards.weight_program.channels import CAPS
 from weightgym.rewards.weight_program.edits import parse_edits
@@ -48,10 +48,11 @@ def score(
     rules = find_profile(profile)
     _check_task(task)
     if rules.published:
-        grade.snapshot_of(task)
+        grade.snapshot_of(task)  # there is one, and it has this game
     try:
         text = completion_text(completion)
         result = _published(task, text, rules) if rules.published else _played(task, text, rules, threads, backend)
+        reward = _reward(result)
     except ModelError as error:
         seconds = time.perf_counter() - started
         return Score(status="invalid", reward=FLOOR, reason=str(error), profile=profile, seconds=seconds)
@@ -59,7 +60,7 @@ def score(
         return Score.fault(error, profile=profile, seconds=time.perf_counter() - started)
     return Score(
         status="ok",
-        reward=min(max(result.raw_score, 0.0), result.cap) / result.cap,
+        reward=reward,
         metrics={
             "raw_score": result.raw_score,
             "mean_length": result.mean_length,
@@ -71,6 +72,13 @@ def score(
         profile=profile,
         seconds=time.perf_counter() - started,
     )
+
+
+def _reward(result: _Result) -> float:
+    finite = math.isfinite(result.raw_score) and math.isfinite(result.mean_length)
+    if not finite or not 0 < result.cap < math.inf:
+        raise GraderError(f"the game declares a cap of {result.cap} and gave a mean score of {result.raw_score}")
+    return min(max(result.raw_score, 0.0), result.cap) / result.cap
 
 
 def _published(task: Task, text: str, rules: Profile) -> _Result:

@@ -46,8 +46,10 @@ def rewrite(source: str, variant: str, vary: Vary) -> str:
     """
     game, changes = split(variant)
     values = {key: _value(key, text, vary) for key, text in changes.items()}
-    if None in values.values() or variant != name(
-        game, {key: value for key, value in values.items() if value is not None}
+    if (
+        set(values) <= {"CAP"}
+        or None in values.values()
+        or variant != name(game, {key: value for key, value in values.items() if value is not None})
     ):
         declared = "; ".join(f"{key} may be {', '.join(map(repr, vary[key]))}" for key in sorted(vary))
         raise TaskError(

@@ -46,17 +46,19 @@ class OpaqueGame {
     if (!code) return false;
     const Owned result(PyObject_CallFunctionObjArgs(act_.get(), code.get(), nullptr));
     if (!result) return false;
-    if (!PyTuple_Check(result.get()) || PyTuple_Size(result.get()) != 2) {
+    if (!PySequence_Check(result.get()) || PySequence_Size(result.get()) != 2) {
       PyErr_SetString(PyExc_TypeError, "a game's act() returns (reward, terminal)");
       return false;
     }
-    *reward = PyFloat_AsDouble(PyTuple_GetItem(result.get(), 0));
+    const Owned given(PySequence_GetItem(result.get(), 0)), ended(PySequence_GetItem(result.get(), 1));
+    if (!given || !ended) return false;
+    *reward = PyFloat_AsDouble(given.get());
     if (*reward == -1.0 && PyErr_Occurred() != nullptr) return false;
     if (!std::isfinite(*reward)) {
       PyErr_SetString(PyExc_ValueError, "a game's reward is finite");
       return false;
     }
-    const int over = PyObject_IsTrue(PyTuple_GetItem(result.get(), 1));
+    const int over = PyObject_IsTrue(ended.get());
     *terminal = over == 1;
     return over >= 0;
   }
@@ -66,20 +68,22 @@ class OpaqueGame {
     const Owned seen(PyObject_CallNoArgs(state_.get()));
     if (!seen) return false;
     Buffer buffer;
-    if (PyObject_GetBuffer(seen.get(), &buffer.view, PyBUF_C_CONTIGUOUS) != 0) return false;
+    if (PyObject_GetBuffer(seen.get(), &buffer.view, PyBUF_RECORDS_RO) != 0) return false;
     const Py_buffer& view = buffer.view;
     const auto channels = static_cast<Py_ssize_t>(masks_.size());
-    if (view.itemsize != 1 || view.len != kGrid * kGrid * channels) {
-      PyErr_Format(PyExc_ValueError, "a game's state() is %zd one-byte values in C order (10x10x%zd), got %zd bytes",
-                   kGrid * kGrid * channels, channels, view.len);
+    const bool bytes = view.itemsize == 1 && view.format != nullptr && std::strspn(view.format, "?bB") == 1;
+    if (!bytes || view.ndim != 3 || view.shape[0] != kGrid || view.shape[1] != kGrid || view.shape[2] != channels) {
+      PyErr_Format(PyExc_ValueError, "a game's state() is an array of shape 10x10x%zd of bool or one-byte integers",
+                   channels);
       return false;
     }
-    const auto* cell = static_cast<const unsigned char*>(view.buf);
     for (int row = 0; row < kGrid; ++row) {
       rows[row] = 0;
-      for (int column = 0; column < kGrid; ++column, cell += channels)
-        for (Py_ssize_t channel = 0; channel < channels; ++channel)
-          if (cell[channel] != 0) light(rows, row, column, masks_[channel]);
+      for (int column = 0; column < kGrid; ++column) {
+        const char* cell = static_cast<const char*>(view.buf) + row * view.strides[0] + column * view.strides[1];
+        for (Py_ssize_t channel = 0; channel < channels; ++channel, cell += view.strides[2])
+          if (*cell != 0) light(rows, row, column, masks_[channel]);
+      }
     }
     return true;
   }

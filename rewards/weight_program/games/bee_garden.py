@@ -1,10 +1,11 @@
 """Fly from flower to flower: drink where one is open, and be gone before it closes.
 
-The garden has nine places, three by three: the hive in the middle and eight flowers around it. Left, up, right and down
-fly to the next place on that side, where there is one. Every flower opens and closes by a timer of its own: it stays
-open for `OPEN` steps and closed for `SHUT` to twice `SHUT` steps. After your flight the timers run on, and then it
-counts where you are: +1 on an open flower, -1 on a closed one, which stings, and nothing in the hive. So a flower
-with one step left on its timer will have changed when you get there. The episode ends after 200 steps.
+The garden has nine places, three by three: the hive in the middle, where you start, and eight flowers around it. Left,
+up, right and down fly to the next place on that side; where there is none, you stay. Every flower opens and closes by a
+timer of its own: it stays open for `OPEN` steps and closed for `SHUT` to twice `SHUT` steps. At the start each is open
+or closed, for 1 to `OPEN` steps more, all as likely. In a step you move first, then the timers run on, and then it
+counts where you are: +1 on an open flower, -1 on a closed one, which stings, and nothing in the hive. So a flower with
+one step left on its timer will have changed when you get there. The episode ends after 200 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,7 +28,7 @@ CHANNELS = {
     PLAYER: "the bee, in the middle of its place",
     DANGER: "the closed flowers, three cells wide, in rows 1, 4 and 7",
     REWARD: "the open flowers, likewise",
-    GAUGE: "under each flower: a cell for each step until it opens or closes, three at most",
+    GAUGE: "under each flower, from its left: a cell for each step until it opens or closes, three at most",
 }
 ACTIONS = "left, up, right and down fly to the next place on that side; all others stay"
 
@@ -35,7 +36,7 @@ OPEN = 7
 SHUT = 5
 VARY = {"OPEN": (4, 6), "SHUT": (6, 8)}
 
-ROW, COLUMN, CLOCK, BLOOM, TIMER = 0, 1, 2, 3, 12  # BLOOM and TIMER: of each of the nine places
+ROW, COLUMN, CLOCK, BLOOM, TIMER = 0, 1, 2, 3, 12  # BLOOM, TIMER: of each place, the hive's unused
 STATE = TIMER + 9
 HIVE = 4
 

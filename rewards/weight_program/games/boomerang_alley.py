@@ -1,10 +1,12 @@
 """Throw a boomerang along the rows at birds that walk there, and be in its row when it comes back.
 
-You are in column 0 and move up and down over rows 0 to 8. Fire throws the boomerang along your row: it flies two cells
-a step to column 9 and back again, and fire turns it back before that. `BIRDS` birds walk to and fro in columns 3 to 9,
-each in a row of its own choice, one cell a step. A bird that meets the boomerang, on its way out or back, gives +3, and
-another comes into a random row. If you are in the boomerang's row when it is back in column 0, you catch it. If not, it
-is lost, which costs 1, and you have to carve a new one for `CARVE` steps. The episode ends after 300 steps.
+You are in column 0, at first in a random row, and move up and down over rows 0 to 8. Fire throws the boomerang along
+your row: it flies two cells a step, the step of the throw included, to column 9 and back again. Fire on its way out
+turns it back before that. `BIRDS` birds walk to and fro in columns 3 to 9, each in a random row, one cell a step, after
+the boomerang has flown. A bird that meets the boomerang, on its way out or back, gives +3, and another comes into a
+random row, in any of these columns. If you are in the boomerang's row when it is back in column 0, you catch it. If
+not, it is lost, which costs 1, and you have to carve a new one: you can throw again in the `CARVE`th step after that.
+The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,9 +28,9 @@ CAP = 100
 CHANNELS = {
     PLAYER: "you",
     REWARD: "the birds",
-    PROJECTILE: "the boomerang, in column 1 of your row while you hold it",
+    PROJECTILE: "the boomerang in flight, or in column 1 of your row while you hold it",
     TRAIL: "the cell that the flying boomerang comes from, and the cell behind each bird",
-    GAUGE: "row 9: time until you have carved a new boomerang, a cell for every five steps, from the left",
+    GAUGE: "row 9: time until you have carved a new boomerang, a cell for each five steps begun, from the left",
 }
 ACTIONS = "up and down move you one row, fire throws the boomerang or turns it back; all others do nothing"
 VARY = {"BIRDS": (2, 5), "CARVE": (10, 40)}
@@ -68,7 +70,7 @@ def throw(s):
 
 
 def fly(s):
-    """One cell; what a boomerang costs that is lost."""
+    """One cell on. Returns 1 if the boomerang is lost by it."""
     s[COLUMN] += s[HEADING]
     if s[COLUMN] == 9:
         s[HEADING] = -1

@@ -1,11 +1,12 @@
 """Fires burn in a street; fetch water at the well and throw it on them before they grow tall.
 
-You run along row 8, a column a step. The street has five plots of two columns each: the well in plot `WELL`, houses
-in the others. Being at the well fills your bucket with `BUCKET` measures. At any time `FIRES` houses burn, as high
-as they are lit above row 8. Fire throws a measure straight up, if you have one: a fire in your plot loses a row and
-you get +1, elsewhere the water is lost. A fire with no row left is out, and another one starts, two rows high, in a
-house that does not burn. At every step each fire grows by a row with a chance of `GROWTH`; one that is six rows
-high can't, and costs -1 instead. You start at the well, and the episode ends after 300 steps.
+You run along row 8, a column a step. The street has five plots of two columns each, 0 to 4 from the left: the well is
+in plot `WELL`, houses are in the others. Being at the well after your action fills your bucket with `BUCKET` measures.
+At any time `FIRES` houses burn, as many rows high as they are lit above row 8. Fire throws a measure straight up, if
+you have one: a fire in your plot loses a row and you get +1, elsewhere the water is lost. A fire with no row left is
+out, and another one starts, two rows high, in a random house that does not burn, perhaps the same. At every step, after
+your action, each fire grows by a row with a chance of `GROWTH`; one that is six rows high can't grow, and costs 1
+instead. You start at the well, with a full bucket and fires two rows high. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,7 +28,7 @@ FAMILY = "arcade_style"
 CAP = 100
 CHANNELS = {
     PLAYER: "you",
-    DANGER: "the fires, from row 7 upwards",
+    DANGER: "the fires, both columns of the plot, from row 7 upwards",
     REWARD: "the well, rows 1 to 7 of its plot, while your bucket is empty",
     PROJECTILE: "the water above you, rows 1 to 7, for the step after a throw",
     GAUGE: "row 9: two cells for each measure of water in the bucket, from the left",

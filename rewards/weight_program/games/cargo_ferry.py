@@ -1,9 +1,10 @@
 """Fetch cargo from the right bank and bring it home to the left one, through two locks.
 
-You move along row 5, one column a step. Loading at column 9 gives +1 and unloading at column 0 gives +2; you load and
-unload by being there. Columns `LEFT_LOCK` and `RIGHT_LOCK` are locks: of every `PERIOD` steps the left one is closed
-for the first half and the right one for the second. You can't move into a closed lock, and one that closes on you costs
-you your cargo. The episode ends after `LENGTH` steps.
+You start at column 0 and move along row 5, one column a step. Loading at column 9 gives +1 and unloading at column 0
+gives +2; you load and unload by being there, one cargo at a time. Columns `LEFT_LOCK` and `RIGHT_LOCK` are locks: of
+every `PERIOD` steps the left one is closed for the first half and the right one for the second. You can't move into a
+closed lock. If you are in a lock when it closes, after your move, you lose your cargo, but you can walk out. The
+episode ends after `LENGTH` steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -22,9 +23,9 @@ FAMILY = "atari_style"
 CAP = 40
 CHANNELS = {
     PLAYER: "you",
-    DANGER: "the closed lock, as a wall of three cells",
+    DANGER: "the closed lock, as a wall of three cells, rows 4 to 6",
     REWARD: "the bank that you have to go to, rows 3 to 7",
-    TRAIL: "the lock that closes on the next step, rows 4 to 6",
+    TRAIL: "the lock that closes in the coming step, after your move, rows 4 to 6",
     GAUGE: "all of row 9 while you carry cargo",
 }
 ACTIONS = "left and right move you; all others do nothing"

@@ -1,11 +1,12 @@
 """Hold fire to charge the cannon on the pier, and let go when the charge is the distance to the raft.
 
 The cannon stands at column 0. Each step of fire adds one to its charge; any other action lets go of it, and the ball
-lands at once in the column with the number of the charge. The raft drifts one column in every `PACE`th step, between
-columns `NEAREST` and 9, where it turns. A ball on the raft gives +3, one in a column beside it +1; either way the raft
-sinks and another comes. Other balls are wasted, and so is a tenth charge, which you lose. A ferry lies at anchor in a
-column drawn at random, and again whenever a raft has sunk: a ball that lands on it costs 1, whatever else it hits. You
-have `BALLS` balls. The last ball ends the episode, and so does step 240.
+lands at once in the column with the number of the charge. Then, in every `PACE`th step, the raft drifts one column,
+between columns `NEAREST` and 9, where it turns. A ball on the raft gives +3, one in a column beside it +1; either way
+the raft sinks and another comes, in a random one of these columns, drifting to a random side. A ferry lies at anchor in
+a random one of these columns too, perhaps the raft's, and moves to a random one when a raft has sunk. A ball that lands
+on the ferry gives -1 and no more, even if it sinks the raft as well. Other balls are wasted. The tenth step of fire
+loses the charge and its ball. You have `BALLS` balls. The last ball ends the episode, and so does step 240.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,8 +28,8 @@ CHANNELS = {
     DANGER: "the ferry",
     REWARD: "the raft",
     PROJECTILE: "the splash where the ball landed, for the step after it",
-    TRAIL: "row 3: behind the raft, the side it comes from, and above the raft before it drifts",
-    GAUGE: "row 9: the charge, a cell for each, from column 1 on; row 0: balls, from the left, up to four a cell",
+    TRAIL: "row 3: behind the raft, the side it comes from, and above the raft on the step before it drifts",
+    GAUGE: "row 9: the charge, a cell for each, from column 1 on; row 0: balls left, from the left, up to four a cell",
 }
 ACTIONS = "fire charges; all others let go of the charge"
 

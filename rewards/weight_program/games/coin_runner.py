@@ -1,12 +1,12 @@
 """Gather coins under the eyes of a guard, and bring them to the chest before he empties your pocket.
 
-You walk in a room of 8 by 8 cells, rows and columns 1 to 8. A big gold coin of 2 by 2 cells lies somewhere in columns
-4 to 8; stepping on it puts it into your pocket for +1, and another one appears. The pocket holds `POCKET` coins, and
-with a full one you leave coins where they are. The long chest fills column 1: stepping there banks what is in your
-pocket, at any time, for 1, 3, 6, 10 or 15 points if you bring one, two, three, four or five coins. The guard walks one
-cell towards you in every `PACE`th step, along the axis on which you are farther apart (columns, if equal). When he
-touches you the coins in your pocket are lost, -1 for each, and he goes to the corner that is farthest from you. The
-episode ends after 240 steps.
+You walk in a room of 8 by 8 cells, rows and columns 1 to 8, and start in row 4, column 1. A big gold coin of 2 by 2
+cells lies somewhere in columns 4 to 8; being on it puts it into your pocket for +1, and another one appears. The pocket
+holds `POCKET` coins, and with a full one you leave coins where they are. The long chest fills column 1: being there
+banks all that is in your pocket, for 1, 3, 6, 10 or 15 points if it is one, two, three, four or five coins. The guard
+starts in row 8, column 8. In every `PACE`th step, after you, he walks one cell towards you, along the axis on which you
+are farther apart (columns, if equal). Last, if you are both in one cell, whoever walked there, the coins in your pocket
+are lost, -1 for each, and he goes to the corner that is farthest from you. The episode ends after 240 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -30,7 +30,7 @@ CHANNELS = {
     PLAYER: "you",
     DANGER: "the guard",
     REWARD: "the coin",
-    TRAIL: "the chest, and the four cells around the guard on the step in which he walks",
+    TRAIL: "the chest, and the four cells beside the guard on the step before he walks",
     GAUGE: "row 0: coins in your pocket, two cells for each, from the left; row 9: all of it while the pocket is full",
 }
 ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing"

@@ -1,11 +1,12 @@
 """Parcels ride down a belt; turn the flap at its end so that each drops on the side that its label asks for.
 
-The belt runs down rows 0 to 8, a row a step, and a parcel comes every `SPACING` to `SPACING` + 2 steps. The flap at
-the end has three notches: left, middle and right. Left and right turn it one notch that way. Then the belt moves,
-and a parcel that leaves row 8 drops where the flap points. A parcel with a green label goes to the side where the
-label is; with a red label it goes to the other side; without a label it goes to the middle. The right place gives
-+1, a wrong one costs -1. A parcel has no label with a chance of `PLAIN`, and else one of the four labels, all as
-likely. The episode ends after 250 steps.
+The belt runs down rows 0 to 8, a row a step. A parcel lies in row 0 at the start, and another comes there every
+`SPACING` to `SPACING` + 2 steps. The flap at the end has three notches: left, middle and right. It starts in the
+middle; left and right turn it one notch that way. Then the belt moves, and a parcel that leaves row 8 drops where the
+flap points. A parcel with a green label goes to the side where the label is; with a red label it goes to the other
+side; without a label it goes to the middle. The right place gives +1, a wrong one costs 1. A parcel has no label with a
+chance of `PLAIN`, and else a green or red label on its left or right, all four as likely. The episode ends after 250
+steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,10 +27,10 @@ FAMILY = "arcade_style"
 CAP = 85
 CHANNELS = {
     PLAYER: "the flap: three cells of row 9, columns 0 to 2 (left), 3 to 5 (middle) or 6 to 8 (right)",
-    DANGER: "red labels: the three cells on that side of the parcel",
+    DANGER: "red labels: columns 0 to 2 or 6 to 8, on that side of the parcel",
     REWARD: "green labels, likewise",
     TRAIL: "the parcels, columns 3 to 5",
-    GAUGE: "column 9: all rows above the parcel nearest to the end",
+    GAUGE: "column 9: all rows above that of the parcel nearest to the end",
 }
 ACTIONS = "left and right turn the flap one notch; all others do nothing"
 

@@ -1,11 +1,11 @@
-"""Push a crate onto the mark: walk round to its right side, and walk into it.
+"""Push a crate onto the mark: walk round to the side away from the mark, and walk into the crate.
 
-The yard has five rows and five places in each, drawn as two by two cells. A direction moves you one place; you stay in
-the yard. If the crate is in your way it is pushed one place further and you follow, unless it would come to the edge of
-the yard: it stays within the three by three places in the middle, and then you don't move either. A push that brings
-the crate nearer to the mark gives +1, one that takes it farther away -1 (rows and columns that lie between them, added
-up). On the mark it gives `BONUS` more, and the mark moves elsewhere in the middle. The episode ends after `STEPS`
-steps.
+The yard has five rows and five places in each, drawn as two by two cells. You start in the upper left corner; the crate
+and the mark are at random places among the three by three in the middle. A direction moves you one place; you stay in
+the yard. If the crate is in your way it is pushed one place further and you follow. But it can't leave the three by
+three places in the middle: if it would, neither of you moves. A push that brings the crate nearer to the mark gives +1,
+one that takes it farther away -1 (rows and columns that lie between them, added up). On the mark it gives `BONUS` more,
+and the mark moves to another random place in the middle. The episode ends after `STEPS` steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -58,7 +58,7 @@ def distance(s):
 
 
 def push(s, down, right):
-    """Whether the crate moves."""
+    """Push the crate, if it can move; whether it does."""
     row, column = s[CRATE_ROW] + down, s[CRATE_COLUMN] + right
     if not (1 <= row <= 3 and 1 <= column <= 3):
         return False

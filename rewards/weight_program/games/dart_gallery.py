@@ -1,10 +1,11 @@
 """Throw darts left and right at two targets that slide up and down the walls, and aim ahead of them.
 
-You stand in columns 4 and 5 and move up and down. Left and right throw a dart to that side, along your row, if none is
-in the air. It flies a column a step and comes to the wall, `FLIGHT` columns from you, after as many steps, the one of
-the throw included. On each wall slides a target of three rows, one row every `PACE` steps, and it turns at the ends. A
-dart that comes to the wall on the target, after that has moved, gives +1, and the target comes back elsewhere; beside
-it, the dart is lost. You have `DARTS` darts: the episode ends when all are lost, or after step `CLOSING`.
+You stand in columns 4 and 5, at first in row 4, and move up and down. Left and right throw a dart to that side, along
+your row, if none is in the air. It flies a column a step and comes to the wall, `FLIGHT` columns from you, after as
+many steps, the one of the throw included. On each wall slides a target of three rows, one row in every `PACE`th step,
+and it turns at the ends. A dart that comes to the wall on the target, after that has moved, gives +1, and the target
+comes back at a random place, sliding either way; beside it, the dart is lost. You have `DARTS` darts, and one that hits
+is not used up: the episode ends when all are lost, or after step `CLOSING`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,7 +29,7 @@ CHANNELS = {
     PLAYER: "you, two cells wide",
     REWARD: "the two targets",
     PROJECTILE: "the dart in the air",
-    TRAIL: "before each wall: the rear row of the target, and its middle row on the step before it moves",
+    TRAIL: "one column before each wall: the rear row of the target, and its middle row on the step before it moves",
     GAUGE: "row 0, from column 2: one cell for each dart that you still have",
 }
 ACTIONS = "up and down move you one row, left and right throw a dart that way; no-op and fire do nothing"

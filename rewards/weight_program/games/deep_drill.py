@@ -1,11 +1,12 @@
 """Drill down through rock and gas, and mind the heat of the bit.
 
-Down drills; every other action rests. A layer is two, three or four metres thick, and takes as many steps of drilling
-without a break: a step of rest fills the hole again. Once through you get +1 for each of its metres, and the next layer
-follows. A step of drilling heats the bit by 1, a step of rest cools it by `COOLING`. At heat `MELTING` the bit melts,
-even if that step would have finished the layer. One layer in `RARITY` is gas, which explodes when you drill at it with
-a bit of heat `SPARK` or more. Melting and explosions cost a bit each: you go on with a cold one in front of a new
-layer. The third lost bit ends the episode, and so does step 300.
+Down drills; every other action rests. A layer is two, three or four metres thick, all as likely, and takes as many
+steps of drilling without a break: a step of rest fills the hole again. Once through you get +1 for each of its metres,
+and the next layer follows. A step of drilling heats the bit by 1, a step of rest cools it by `COOLING`, never below 0.
+At heat `MELTING` the bit melts, even if that step would have finished the layer. A layer is gas with a chance of 1 in
+`RARITY`, and explodes when you drill at it with a bit that has heat `SPARK` or more before that step. Melting and
+explosions cost a bit each: you go on with a cold one in front of a new layer. The third lost bit ends the episode, and
+so does step 300.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,9 +24,9 @@ FAMILY = "arcade_style"
 CAP = 200
 CHANNELS = {
     PLAYER: "the drill: column 4 from row 1 down to the bottom of the hole",
-    DANGER: "what is left of the layer, if it is gas, from the bottom of the hole down",
-    REWARD: "what is left of the layer, if it is rock, from the bottom of the hole down",
-    TRAIL: "column 9: bits that you can still lose, from the top",
+    DANGER: "what is left of the layer, if it is gas, columns 2 to 6, from the bottom of the hole down",
+    REWARD: "what is left of the layer, if it is rock, likewise",
+    TRAIL: "column 9: bits left, the one in use included, from the top",
     GAUGE: "row 9: the heat, a cell for each degree, from the left",
 }
 ACTIONS = "down drills; all others rest"

@@ -1,11 +1,12 @@
 """Drop depth charges from a ship on the submarines that pass below, and lead them: a charge takes its time to sink.
 
-You sail along row 1. Fire drops a charge at your column, if none is sinking; it sinks one row in every `SINK` steps,
-the step of the drop included. One submarine at a time, three columns long, passes below in a row from 3 to 8. It comes
-in at one side, moves one column in every `PACE` steps, and leaves at the other side; then another one comes, in a row
-and from a side of its own. A charge that meets the submarine, when both have moved, destroys it: that gives +1 in rows
-3 to 5 and +2 further down. A charge that sinks below row 8 is lost. The episode ends with the charge that is the
-`STOCK`th to be lost, and after 300 steps.
+You sail along row 1, from column 4 on. Fire drops a charge at your column, if none is sinking. It starts in row 1 and
+sinks one row in every `SINK` steps, the step of the drop included. One submarine at a time, three columns long, passes
+below in a random row from 3 to 8. It comes in at a random side, at first with its middle in the outermost column, moves
+one column in every `PACE`th step, and leaves at the other side; then another one comes. A charge that meets the
+submarine, when both have moved, destroys it: that gives +1 in rows 3 to 5 and +2 further down, and another one comes. A
+charge that sinks below row 8 is lost. The episode ends with the charge that is the `STOCK`th to be lost, and after 300
+steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,8 +29,8 @@ CHANNELS = {
     PLAYER: "your ship",
     REWARD: "the submarine, three cells",
     PROJECTILE: "the charge that sinks",
-    TRAIL: "the cell behind the submarine, and its middle on the step before it moves (one in `PACE`)",
-    GAUGE: "row 0: charges that may still be lost, from the left, at most `STOCK`",
+    TRAIL: "the cell behind the submarine, and its middle cell on the step before it moves (one in `PACE`)",
+    GAUGE: "row 0: charges left to lose, from the left, `STOCK` at the start",
 }
 ACTIONS = "left and right move the ship one column, fire drops a charge; all others do nothing"
 

@@ -1,11 +1,12 @@
 """Marks of a tune scroll down to the bottom line; press the key of a mark's lane as it gets there.
 
 There are five lanes of two columns, from the left for the keys left, up, fire, down and right. A mark starts in row 0
-of a random lane and comes down a row a step; the next one starts `GAP` steps later. A key pressed while a mark is in
-row 9, the line, strikes it: +2 if it is the key of the mark's lane. In row 8 it is struck too early: +1. The key of
-another lane costs 1. Struck or spoiled, the mark is gone; without a mark in these rows, keys do nothing. `STREAK` marks
-struck with the right keys, with no wrong one and none that leaves the board in between, make the tune ring: from then
-until the next slip each gives 1 more. The episode ends after 240 steps.
+of a random lane and comes down a row a step; the next one starts `GAP` steps later. A key pressed while you see a mark
+in row 9, the line, strikes it: +2 if it is the key of the mark's lane. In row 8 it is struck too early: +1. The key of
+another lane costs 1. Struck or spoiled, the mark is gone; without a mark in these rows, keys only move your hand.
+`STREAK` marks struck with the right keys, early or not, with no wrong one and none that leaves the board in between,
+make the tune ring: each further mark struck so gives 1 more. A wrong key, or a mark that leaves the board, ends that,
+and the count starts again from 0. The episode ends after 240 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -24,9 +25,9 @@ from weightgym.rewards.weight_program.games.kit import (
 FAMILY = "arcade_style"
 CAP = 160
 CHANNELS = {
-    PLAYER: "your hand, in row 9 over the lane of the last key",
-    TRAIL: "the marks",
-    GAUGE: "row 9: marks struck in a row, from the left, all ten cells when the tune rings",
+    PLAYER: "your hand, in row 9 over both columns of the last key's lane, at first that of fire",
+    TRAIL: "the marks, two cells wide",
+    GAUGE: "row 9: marks struck in a row, a cell for each, from the left, and all ten cells when the tune rings",
 }
 ACTIONS = "left, up, fire, down and right press the key of a lane each, no-op presses none"
 VARY = {"GAP": (3, 6), "STREAK": (2, 8)}

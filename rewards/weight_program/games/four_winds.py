@@ -1,11 +1,12 @@
 """Turn a turret to the four winds: shoot the raiders that come along four roads, and let the messengers through.
 
-The turret stands at row 4, column 4, where four roads meet, four cells long each. The arrows turn it at once to that
-side. Every step, with probability `SPAWN`, somebody sets out at the far end of a random road, unless that road is in
-use: a messenger with probability `FRIENDS`, else a raider. All walkers come one cell closer in every `PACE` steps. Fire
-shoots at once along the road that the turret points to, and then you must load for two steps. A raider that is hit
-gives +1, and a messenger who arrives gives +1. A raider who arrives costs 1, and so does a shot at a messenger or along
-an empty road. The episode ends after 300 steps.
+The turret stands at row 4, column 4, where four roads meet, four cells long each. It points up at first, and the arrows
+turn it at once to that side. Fire shoots at once along the road that the turret points to, and then you must load for
+two steps. A raider that is hit gives +1; a shot at a messenger or along an empty road costs 1. Whoever is hit is gone.
+Then, in every `PACE`th step, all walkers come one cell closer. A messenger who arrives at the turret gives +1, a raider
+who arrives costs 1. At the end of every step, with probability `SPAWN`, somebody sets out at the far end of a random
+road, unless that road is in use: a messenger with probability `FRIENDS`, else a raider. The episode ends after 300
+steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -32,7 +33,7 @@ CHANNELS = {
     DANGER: "the raiders",
     REWARD: "the messengers",
     PROJECTILE: "your shot, along its road, for the step after it",
-    TRAIL: "the cell behind each walker on the step before they move (one in `PACE`)",
+    TRAIL: "the cell behind each walker, if it is on the board, on the step before they move (one in `PACE`)",
     GAUGE: "row 9: steps until you have loaded, from the left",
 }
 ACTIONS = "left, up, right and down turn the turret, fire shoots; no-op waits"
@@ -93,7 +94,7 @@ def step(s, action, rng):
 
 
 def light_road(board, road, far, channel):
-    """The cell of that road that is so far from the turret."""
+    """Light the cell of that road that is so far from the turret."""
     if road == LEFT:
         light(board, 4, 4 - far, channel)
     elif road == UP:

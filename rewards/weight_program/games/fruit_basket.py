@@ -1,9 +1,11 @@
 """Fruit falls while the wind blows it sideways; catch it in a basket.
 
-Your basket is `WIDTH` cells wide and slides along row 9. One fruit is in the air at a time. It starts in row `BRANCH`
-and falls a row a step. Coming to a row that is a multiple of `GUST`, it is moved one column by the wind, which blows to
-one side; at the walls it bounces off and goes the other way. A fruit that reaches row 9 within the basket gives +1;
-beside it, it is lost. The third lost fruit ends the episode, and so does the sixtieth fruit.
+Your basket is `WIDTH` cells wide and slides along row 9; its left cell starts in column 3. One fruit is in the air at a
+time. It starts in row `BRANCH`, in a random column, and falls a row a step, after the basket has moved. Coming to a row
+that is a multiple of `GUST`, it is moved one column by the wind, which blows to one side, at random for each fruit. If
+a wall is in the way, the wind turns and moves it the other way. A fruit that comes to row 9 within the basket, the
+wind's push included, gives +1; beside it, it is lost. Then the next one starts. The third lost fruit ends the episode,
+and so does the sixtieth fruit, caught or lost.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,7 +25,7 @@ CAP = 60
 CHANNELS = {
     PLAYER: "the cells of your basket",
     REWARD: "the fruit",
-    TRAIL: "the cell beside the fruit that the wind comes from",
+    TRAIL: "the cell beside the fruit on the side that the wind comes from, if it is on the board",
     GAUGE: "row 0: one cell from the right for each fruit that may still be lost",
 }
 ACTIONS = "left and right move the basket one cell; all others do nothing"

@@ -1,10 +1,11 @@
 """Sparks burn along four fuses towards their bombs; run to a fuse and stamp its spark out before it arrives.
 
-You run up and down in column 0 from fuse to fuse, one a step. A fuse is two rows thick, the first one in rows 1 and 2.
-On each fuse that doesn't burn a spark appears at column 9 with probability `SPARKS` a step. It comes one column nearer
-on every `FAST`th step on the first and third fuse, and on every `SLOW`th step on the others. Fire stamps on the fuse
-where you are: +1 if it burns, -1 if it doesn't. Then you can't stamp for two steps. A spark that reaches column 1 sets
-off the bomb: -1. The episode ends after 300 steps.
+You run up and down in column 0 from fuse to fuse, one a step, and start at the second. A fuse is two rows thick, the
+first one in rows 1 and 2. Fire stamps on the fuse where you are: +1 if it burns, which puts it out, and -1 if it
+doesn't burn. Either way you can't stamp for two steps. After your action, on each fuse that doesn't burn, a spark
+appears at column 9 with probability `SPARKS`. A spark that is there already comes one column nearer on every `FAST`th
+step on the first and third fuse, and on every `SLOW`th step on the others. One that reaches column 1 sets off the bomb,
+which costs 1, and is gone. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,9 +24,9 @@ from weightgym.rewards.weight_program.games.kit import (
 FAMILY = "arcade_style"
 CAP = 95
 CHANNELS = {
-    PLAYER: "you",
+    PLAYER: "you, two rows high",
     DANGER: "the sparks",
-    TRAIL: "the fuse ahead of each spark; the cells behind it on the step before it moves",
+    TRAIL: "the fuse ahead of each spark; the cells behind it, if on the board, on the step before it moves",
     GAUGE: "row 0: steps until you can stamp, from the left",
 }
 ACTIONS = "up and down move you to the next fuse, fire stamps; all others do nothing"

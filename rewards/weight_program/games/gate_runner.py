@@ -1,8 +1,9 @@
 """Walls come down at you, one row a step, each with a gap of `WIDTH` cells.
 
-You slide along row 9. When a wall has come down to your row you must stand in its gap: that gives +1, and the next wall
-starts in row `TOP`. If you stand elsewhere you lose one of your `LIVES` lives; the last one ends the episode, and so
-does the hundredth wall.
+You slide along row 9, and start in column 4. One wall comes at a time, from row `TOP`, with its gap in a random place.
+When it has come down to your row, after your move, you must stand in its gap: that gives +1. If you stand elsewhere you
+lose one of your `LIVES` lives. Either way the next wall starts in row `TOP`. The last life ends the episode, and so
+does the hundredth wall, when it has come down.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

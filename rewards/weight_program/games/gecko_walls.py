@@ -1,11 +1,12 @@
 """Climb a shaft as a gecko: leap from wall to wall, away from the spikes and after the flies.
 
-The shaft scrolls down one row a step past the gecko, which stays in row 7 and hangs on the left wall (column 2) or on
-the right one (column 7). Left and right leap to that wall: you are in mid-air (column 4) for one step, and on the wall
-with the next, whatever you do then. In every `GAP`th row there is a fly: on the left wall, in mid-air or on the right
-wall. With chance `SPIKES` that row has spikes as well, on a wall where the fly isn't. What is in your row after a step,
-and where you are, is yours: a fly on a wall gives +1, a fly in mid-air +2, spikes cost 2. The episode ends after 240
-steps.
+The shaft, empty at first, scrolls down one row a step past the gecko, which stays in row 7 and hangs on the left wall
+(column 2) or on the right one (column 7), at first on a random one. Left and right leap to that wall: you are in
+mid-air (column 4) for one step, and on the wall with the next, whatever you do then. In every `GAP`th row there is a
+fly: on the left wall, in mid-air or on the right wall, all as likely. With chance `SPIKES` that row has spikes as well,
+on a wall where the fly isn't. You move first, then the shaft scrolls: so what you see in row 6 is in your row after the
+step. What is there at your place is yours: a fly on a wall gives +1 and a fly in mid-air +2, and is eaten; spikes cost
+2. The episode ends after 240 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

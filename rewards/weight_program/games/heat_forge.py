@@ -1,12 +1,13 @@
 """Tend a furnace whose iron wants a heat that drifts: coal heats later, bellows heat now, the vent cools.
 
-Heat goes from 0 to 9. The iron wants it within a band of `BAND` degrees, which drifts up or down by one in every fifth
-step, and turns round with a chance of 0.3 each time and at its lowest and highest place (1 and 9). The furnace loses a
-degree in every third step. Fire throws a coal on: 2 degrees more, `DELAY` steps later. Up works the bellows: 1 degree
-more at once. Down opens the vent: 1 degree less at once. There is room for five coals and five breaths of air, at the
-start three of each; a coal comes in every eighth step, a breath in every fourth. Without coal, or breath, the action
-does nothing. After every step, heat within the band gives +1 and heat outside costs 1. The episode ends after 240
-steps.
+Heat goes from 0 to 9 (all changes of a step are added up first), and starts at the lowest degree of the band, the
+`BAND` degrees that the iron wants. The band drifts up or down by one in every fifth step. Before each drift it turns
+round with a chance of 0.3, and always where it would go below degree 1 or above degree 9. The furnace loses a degree in
+every third step. Fire throws a coal on: 2 degrees more, `DELAY` steps later. Up works the bellows: 1 degree more at
+once. Down opens the vent: 1 degree less at once. There is room for five coals and five breaths of air, at the start
+three of each; a coal comes in every eighth step, a breath in every fourth. Without coal, or breath, the action does
+nothing. After every step, with all this done, heat within the band gives +1 and heat outside costs 1. The episode ends
+after 240 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,10 +29,10 @@ FAMILY = "arcade_style"
 CAP = 235
 CHANNELS = {
     PLAYER: "columns 3 and 4: the heat, a column of cells from row 9 (heat 0) up to row 0 (heat 9)",
-    DANGER: "column 5: the heat, before the furnace loses a degree",
+    DANGER: "column 5: the heat once more, on the step before the furnace loses a degree",
     REWARD: "columns 6 and 7: the band",
-    TRAIL: "column 8: the degree that the band takes in next, if it doesn't turn; row 0 from the left: coals on the "
-    "fire, by the steps until they heat",
+    TRAIL: "column 8: the degree that the band takes in next, if it doesn't turn; row 0: the coals on the fire, "
+    "in column 0 one that heats in the coming step, in column 1 one that heats a step later, and so on",
     GAUGE: "column 0: coals, and column 1: breaths of air, from the bottom",
 }
 ACTIONS = "fire throws a coal on, up works the bellows, down opens the vent; all others do nothing"

@@ -2,9 +2,10 @@
 
 The rink has five rows and five places in each, drawn as two by two cells, and three pillars. A direction sends you off,
 and within the same step you slide on until a pillar or the edge of the rink is in front of you. You can't go back the
-way you came. If you try, if something is in front of you already, or without a direction, you stay where you are and
-freeze: -1. You start in the upper left corner. There are always `GEMS` gems. One that you slide over gives +3, and
-another one appears, on any other place. The episode ends after `STEPS` steps.
+way you came, not even after a step in which you stayed. If you try, if something is in front of you already, or without
+a direction, you stay where you are and freeze: -1. You start in the upper left corner. There are always `GEMS` gems.
+One that you slide over gives +3, and another one appears at once, at random on a place without gem or pillar and not
+under you; if that is ahead on your slide, you take it too. The episode ends after `STEPS` steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -24,9 +25,9 @@ FAMILY = "arcade_style"
 CAP = 350
 CHANNELS = {
     PLAYER: "you",
-    DANGER: "the pillars",
+    DANGER: "the pillars, always at the same places",
     REWARD: "the `GEMS` gems",
-    TRAIL: "the place next to you that you come from",
+    TRAIL: "the place next to you that you come from; at the start your own",
 }
 ACTIONS = "the directions send you sliding; all others do nothing"
 
@@ -66,7 +67,7 @@ def ahead(place, action):
 
 
 def slide(s, action, rng):
-    """The reward of the gems on the way; no slide is longer than four places."""
+    """Slide; the reward of the gems on the way. No slide is longer than four places."""
     reward = 0
     for _ in range(4):
         to = ahead(s[PLACE], action)

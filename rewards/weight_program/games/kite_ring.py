@@ -1,11 +1,12 @@
 """Fly a kite in gusty wind and hold it inside a ring that wanders over the sky.
 
-The sky is rows 0 to 8. You move the kite one cell a step, and every `GUST` steps the wind moves it one cell more; the
-edge of the sky stops it. After a gust the wind turns to one of the four directions with probability `TURN`. The ring is
-three by three cells, and every fifth step it moves one cell in a random direction, if there is room. Each step that
-ends with the kite inside the ring gives +1. A gust that leaves the kite outside snaps one of the `STRANDS` strands of
-its string. With the last strand the kite is lost: that costs 5, and you start a new one, with a new string, in a random
-cell. The episode ends after 200 steps.
+The sky is rows 0 to 8. You move the kite, which starts in a random cell, one cell a step. In every `GUST`th step the
+wind then moves it one cell more; the edge of the sky stops it. After a gust, with probability `TURN`, the wind is drawn
+anew from the four directions. The ring is three by three cells, and in every fifth step, after the gust, it moves one
+cell in a random direction, if there is room. Each step that ends with the kite inside the ring, its border included,
+gives +1. A step with a gust that ends with the kite outside snaps one of the `STRANDS` strands of its string. With the
+last strand the kite is lost: that costs 5, and you start a new one, with a new string, in a random cell. The episode
+ends after 200 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,7 +29,7 @@ CAP = 190
 CHANNELS = {
     PLAYER: "the kite, a cross whose middle counts",
     REWARD: "the four corners of the ring",
-    TRAIL: "the kite's tail, where the wind blows: one cell, and on the step before a gust two",
+    TRAIL: "the kite's tail, beyond the cross, where the wind blows to: one cell, on the step before a gust two",
     GAUGE: "row 9: strands of the string (`STRANDS` at the start), from the left",
 }
 ACTIONS = "left, up, right and down move the kite one cell; the others do nothing"

@@ -1,9 +1,11 @@
 """Raiders come at you along `LANES` lanes; meet each in its lane and shoot it.
 
-You stand in column 0 and move up and down over rows 1 to `LANES`. One raider at a time enters at column `ENTRY` in a
-lane of its own and comes one cell closer every second step. Fire shoots along your row at once, but then you must load
-for `LOADING` steps. A raider that is hit gives +1; one that reaches column 0 costs one of `LIVES` lives. The last life
-ends the episode, and so does the fiftieth raider.
+You stand in column 0, at first in row 4, and move up and down over rows 1 to `LANES`. One raider at a time enters at
+column `ENTRY` in a random lane and comes one cell closer every second step. Its first move is in the second step after
+it enters; if you hit the raider before it, in the very next step. Fire shoots along your row at once, before the raider
+moves, but then you must load for `LOADING` steps. A raider that is hit gives +1; one that reaches column 0 costs one of
+`LIVES` lives. Either way the next one enters. The last life ends the episode, and so does the fiftieth raider, when it
+is hit or has reached you.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,7 +28,7 @@ CHANNELS = {
     PLAYER: "you",
     DANGER: "the raider",
     PROJECTILE: "your shot, along its row, for the step after it",
-    TRAIL: "the cell behind the raider on the step before it moves",
+    TRAIL: "the cell behind the raider, if it is on the board, on the step before it moves",
     GAUGE: "row 0: steps until you have loaded, from the left; row 9: lives, from the right",
 }
 ACTIONS = "up and down move you one row, fire shoots; all others do nothing"

@@ -1,11 +1,11 @@
 """Creep up to the watchman through the gaps of three hedges, and stand still whenever he raises his lantern.
 
-You start in row 9 and walk up, or sideways over columns 0 to 8. Rows 8, 5 and 2 are hedges, each with a gap of
-`GAP` cells; nothing else of a hedge can be entered. Every row that you gain gives +1. In row 0 you touch the
-watchman: +3 more, and you start again from row 9, in a random column, with new gaps. He looks away for `AWAY` to
-`AWAY` + 3 steps, then he looks for `LOOK` to `LOOK` + 2 steps, in turn. If you walk while he looks, even against a
-hedge, you pay -3 and are put back into the leftmost gap cell of the hedge that you passed last; before the first
-hedge you stay where you are. The episode ends after 300 steps.
+You start in row 9, in a random column, and walk up, or sideways over columns 0 to 8. Rows 8, 5 and 2 are hedges, each
+with a gap of `GAP` cells at random; nothing else of a hedge can be entered. Every row that you gain gives +1. In row 0
+you touch the watchman: +3 more, and you start again from row 9, in a random column, with new gaps. He looks away for
+`AWAY` to `AWAY` + 3 steps (at first for `AWAY`), then he looks for `LOOK` to `LOOK` + 2 steps, in turn. If you walk
+while you see him look, even against a hedge or the edge, you pay 3 and are put back into the leftmost gap cell of the
+hedge that you passed or entered last; before the first hedge you stay where you are. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,9 +26,9 @@ FAMILY = "arcade_style"
 CAP = 130
 CHANNELS = {
     PLAYER: "you",
-    DANGER: "the nearest hedge above you; and all of row 0 while the watchman looks",
+    DANGER: "the nearest hedge above you; and row 0, columns 0 to 8, while the watchman looks",
     REWARD: "the gap of that hedge",
-    TRAIL: "all of row 0 on the last step before he looks",
+    TRAIL: "row 0, columns 0 to 8, on the last step before he looks (you can still walk in it)",
     GAUGE: "column 9: a cell from row 1 down for each step until he turns",
 }
 ACTIONS = "left, up and right walk; all others stand still"

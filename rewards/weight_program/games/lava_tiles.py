@@ -2,11 +2,12 @@
 
 The floor is `SIDE` by `SIDE` tiles and goes on at its opposite edge, so it has no end. You see your own tile in the
 middle and the eight around it, 3 by 3 cells each. Left, up, right and down take you one tile on. A whole tile gives +1
-when you step on it, and cracks at once. A cracked tile still bears you, but gives nothing, and 2 steps after it cracked
-it falls; `MEND` steps later it is back, whole. You fall when you step on a gap, or when the tile under you falls: that
-costs 2 and one of four lives, and you go on from a tile somewhere on the floor that has just cracked. At every step,
-with chance `QUAKE`, a tile somewhere cracks too, if it is whole; that has gone on for `MEND` steps when you start. The
-last life ends the episode, and so does step 200.
+when you step on it, and cracks at once. A cracked tile gives nothing, and 2 steps after it cracked it falls; `MEND`
+steps later it is back, whole. In a step you walk first, then the tiles crack, fall and come back, and then it counts
+what is under you: so a cracked tile may fall just as you get there. With a gap under you, you fall: that costs 2 and
+one of four lives, and you go on from a random tile, which has just cracked, as you do at the start. At every step, with
+chance `QUAKE`, a random tile cracks too, if it is whole and not yours; there were `MEND` such steps before the start.
+The last life ends the episode, and so does step 200.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -40,7 +41,7 @@ MEND = 20
 QUAKE = 0.8
 VARY = {"SIDE": (9, 10), "MEND": (14, 26), "QUAKE": (0.6, 1.0)}
 
-CRACKED = MEND + 2  # a tile counts down from here: it falls at MEND and is whole at 0
+CRACKED = MEND + 2  # a cracked tile counts down from here: it falls at MEND and is whole at 0
 ROW, COLUMN, LIVES, CLOCK, TILES = range(5)
 STATE = TILES + SIDE * SIDE
 

@@ -1,10 +1,11 @@
 """Run a lift: stop at the floor where a guest waits, then at the floor where the guest wants to go.
 
-The lift moves in column 4, through `FLOORS` floors (the rows from the top). Up and down send it that way by a floor a
-step; it goes on by itself, and turns back at the top and at the bottom. Fire stops it where it is and opens the doors;
-then it stands until you send it off again, and fire does nothing. Doors that open at the floor of the waiting guest
-give +1: the guest gets in and names a floor. Doors that open there give +2, and the next guest waits at another floor.
-Opening the doors anywhere else is a mistake. `MISTAKES` mistakes end the episode, and so does step `SHIFT`.
+The lift moves in column 4, through `FLOORS` floors (the rows from the top), and stands at row 4 at the start. Up and
+down send it that way by a floor a step, the step of the action included. It goes on by itself, and where it would leave
+the top or bottom floor it turns and moves the other way. Fire stops it where it is and opens the doors; then it stands
+until you send it off again, and fire does nothing. Doors that open at the floor of the waiting guest give +1: the guest
+gets in and names another floor. Doors that open there give +2, and the next guest waits at another floor. These floors
+are random. Opening the doors anywhere else is a mistake. `MISTAKES` mistakes end the episode, and so does step `SHIFT`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,7 +24,7 @@ FAMILY = "arcade_style"
 CAP = 90
 CHANNELS = {
     PLAYER: "the lift",
-    REWARD: "the floor to stop at: columns 0 to 3 while a guest waits there, columns 5 to 8 when one wants to get out",
+    REWARD: "the floor to stop at: columns 0 to 3 while a guest waits there, columns 5 to 8 while one wants to get out",
     TRAIL: "the cell that the lift comes from, while it moves",
     GAUGE: "column 9: a cell from the top for each mistake that you can still make",
 }

@@ -1,10 +1,11 @@
 """You and your mirrored twin walk at once: gather gems with either of you, and keep both off the mines.
 
-Each of you has a field of nine places, three by three: yours in the left half of the board, your twin's in the
-right half. Your twin is always in your row, as far from the right edge as you are from the left one: when you go
-left, it goes right. Up and down move both of you. In the 18 places lie `GEMS` gems and `MINES` mines, one in a
-place. A gem where one of you is gives +1, a mine costs -1; each of them then lies elsewhere, in an empty place
-where neither of you is. The episode ends after 200 steps.
+Each of you has a field of nine places, three by three: yours in the left half of the board, your twin's in the right
+half. Both of you start in the middle of your fields. Your twin is always in your row, as far from the right edge as you
+are from the left one: when you go left, it goes right. Up and down move both of you. At the edge of the field a move
+does nothing. In the 18 places lie `GEMS` gems and `MINES` mines, at most one in a place. A gem where one of you is
+gives +1, a mine costs 1; each of them then lies elsewhere, in a random empty place where neither of you is. The episode
+ends after 200 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

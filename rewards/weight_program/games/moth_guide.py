@@ -1,11 +1,12 @@
 """Carry a lamp, and lead the moth that follows its light around the flames to the side of the garden that is open.
 
-You move the lamp one cell a step, and it passes over everything. Every `PACE` steps the moth flies one cell towards the
-lamp: along its row if the lamp is farther away in columns than in rows, or else along its column; once it is at the
-lamp it stays. A flight that brings the moth nearer to the open side gives +1, one that takes it farther away -1. A moth
-that comes to a cell of the open side gives +3 more: then another side opens, and flames burn elsewhere. A moth that
-flies into one of the `FLAMES` flames costs 5 in all, and another moth comes to a random cell. A flame that
-would burn where the moth is at that moment, or where a moth appears, is out. The episode ends after 300 steps.
+You move the lamp one cell a step, and it passes over everything. On every `PACE`th step, after the lamp has moved, the
+moth flies one cell towards it: along its row if the lamp is farther away in columns than in rows, or else along its
+column. If it is at the lamp it stays. A flight that brings the moth nearer to the open side gives +1, one that takes it
+farther away -1. If the moth is then in a cell of the open side, even if it was there before, that gives +3 more:
+another side opens, and all `FLAMES` flames burn in new random cells. A moth that flies into a flame costs 5 in all
+instead, and another moth comes to a random cell. A flame in the moth's cell when flames are lit, or in the cell where a
+new moth appears, goes out. The lamp and the moth start in random cells. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,10 +28,10 @@ FAMILY = "arcade_style"
 CAP = 160
 CHANNELS = {
     PLAYER: "the lamp",
-    DANGER: "the flames",
+    DANGER: "the flames that are not out",
     REWARD: "the cells of the open side",
     PROJECTILE: "the moth",
-    TRAIL: "on the step before the moth flies, where it would go if the lamp stayed where it is",
+    TRAIL: "on the step before the moth flies, the cell that it would come to if the lamp stayed where it is",
 }
 ACTIONS = "left, up, right and down move the lamp one cell; the others do nothing"
 VARY = {"PACE": (3, 4), "FLAMES": (3, 9)}

@@ -1,10 +1,11 @@
 """Fetch the key on the left, then open the door on the right, while a guard walks up and down between them.
 
 You move one cell up, down, left or right on the whole board. The key lies in column 0, `KEY` rows high, at a random
-place every time: standing on it you take it, which gives +1. Then a door shows in column 9, three rows high: reaching
-it with the key gives +2, and the next key is laid out. The guard takes `GIRTH` cells of column `HALL` and walks a row a
-step, turning at the edges. If he meets you, you lose the key, if you had it, and stand in row 4 of column 9 again,
-where you also began. The third meeting ends the episode, and so does step `NIGHT`.
+place every time: standing on it you take it, which gives +1. Then a door shows in column 9, three rows high, at a
+random place: reaching it with the key gives +2, and the next key is laid out. The guard takes `GIRTH` cells of column
+`HALL` and walks a row a step, after you have moved, turning back at the edges; he starts at a random place, either way.
+If you are then in one of his cells, you have met: you stand in row 4 of column 9 again, where you also began, and if
+you had the key you lose it and another is laid out. The third meeting ends the episode, and so does step `NIGHT`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,7 +29,7 @@ CHANNELS = {
     PLAYER: "you",
     DANGER: "the cells of the guard",
     REWARD: "where you have to go: the key, or the door once you have it",
-    TRAIL: "the row that the guard leaves on the next step",
+    TRAIL: "the rear end of the guard: his upper cell while he walks down, his lower one while he walks up",
     GAUGE: "all of row 9 while you have the key; row 0: meetings that you can still afford, from the left",
 }
 ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing"

@@ -1,11 +1,12 @@
 """Comets fly out of the middle of the sky; run around its rim and be where each of them leaves.
 
-The rim is the 36 cells at the edge of the board. You are a net of five cells on it, and each action names a side of
-the board: the net runs two cells along the rim towards that side, the shorter way round, and stops once its middle is
-there. Every `GAP` steps a comet appears in the middle and flies straight to one of eight places: the four corners and
-four cells halfway between them. It needs five times `PACE` steps: it is four cells away from the rim at first, and
-moves one cell every `PACE` steps. A comet that leaves through your net gives +1, any other costs 1. The episode ends
-after 320 steps.
+The rim is the 36 cells at the edge of the board. You are a net of five cells on it, at a random place at first. Left,
+up, right and down name a side of the board: the net runs two cells along the rim towards that side, the shorter way
+round, and stops once its middle is on that side, corners included. At the start and then every `GAP` steps a comet
+appears in the middle of the board and flies straight to one of eight places: the four corners, and row 0 column 5, row
+5 column 9, row 9 column 4 and row 4 column 0. It is four cells away from the rim at first and moves one cell every
+`PACE` steps, so that after four times `PACE` steps it is on the rim, and after five times `PACE` steps it leaves. If it
+leaves through the net, after the net has run, that gives +1, otherwise it costs 1. The episode ends after 320 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,9 +27,9 @@ FAMILY = "arcade_style"
 CAP = 40
 CHANNELS = {
     PLAYER: "the five cells of the net",
-    REWARD: "where the next comet is going to leave, and the two cells of the rim beside it",
+    REWARD: "where the first of the flying comets is going to leave, and the two cells of the rim beside it",
     PROJECTILE: "the comets",
-    TRAIL: "the cell ahead of a comet, on the step before it moves there",
+    TRAIL: "the cell ahead of a comet, on the step before it moves there (none once it is on the rim)",
 }
 ACTIONS = "left, up, right and down move the net along the rim towards that side; the others do nothing"
 VARY = {"GAP": (6, 11), "PACE": (1, 3)}

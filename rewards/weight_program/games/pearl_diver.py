@@ -1,10 +1,11 @@
 """Dive for pearls, and be back under the boat with them before the air is used up.
 
-You swim up, down, left and right through rows 4 to 9. `PEARLS` pearls lie on the sea floor, row 9, at random columns:
-reaching one puts it into your net, which gives +1, and another is found elsewhere. The net holds `NET` pearls. The boat
-floats over columns 3 to 6: in row 4 beneath it you hand over what is in the net, for +2 a pearl, and breathe in. That
-lasts for `AIR` steps. If you run out, the pearls in the net sink, and you are pulled up to column 4 of row 4, where you
-also began. The episode ends after 300 steps.
+You swim up, down, left and right through rows 4 to 9. `PEARLS` pearls lie on the sea floor, row 9, at random columns.
+Reaching one puts it into your net, if there is room: that gives +1, and another is found at least two columns away. The
+net holds `NET` pearls. The boat floats over columns 3 to 6: in row 4 beneath it you hand over what is in the net, for
++2 a pearl, and breathe in. A breath lasts for `AIR` steps: if you are not beneath the boat after the last of them, the
+pearls in the net are lost, and you are pulled up to column 4 of row 4, where you breathe in. You also begin there, with
+a full breath. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,7 +28,7 @@ CHANNELS = {
     PLAYER: "you",
     REWARD: "row 9: the pearls; row 3, columns 3 to 6: the boat, while you have pearls in your net",
     TRAIL: "row 1: pearls in your net, from the left; all of row 1 when it is full",
-    GAUGE: "row 0: air, from the left, ten cells when you have breathed in, none in the last steps",
+    GAUGE: "row 0: tenths of `AIR` that are left, rounded down, from the left (none in the very last steps)",
 }
 ACTIONS = "left, up, right and down swim one cell, fire and no-op do nothing"
 VARY = {"AIR": (20, 40), "NET": (2, 5), "PEARLS": (2, 4)}

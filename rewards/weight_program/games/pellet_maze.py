@@ -1,11 +1,13 @@
 """Eat the pellets in a small maze while a chaser is after you.
 
 The maze is a square ring, rows and columns 1 and 7, with four spokes along row 4 and column 4 that meet in the middle.
-You walk one cell a step along its paths; a step into a wall does nothing. Entering a cell eats its pellet, which gives
-+1, and `REGROW` steps later the pellet is back. The chaser walks one cell in every `PACE` steps, after you have moved:
-never back to the cell that it comes from, and of the other paths always to the cell that is nearest to you (rows plus
-columns; of equal ones it prefers left, then up, then right). If you meet, it costs `BITE`, you go back to the bottom of
-the ring and the chaser to the top. The episode ends after 240 steps.
+All its cells have a pellet at first. You walk one cell a step along its paths; a step into a wall does nothing. If your
+cell then has a pellet you eat it, which gives +1, and `REGROW` steps later the pellet is back. The chaser walks one
+cell on every `PACE`th step, after you have moved: never back to the cell that it comes from, and of the other paths
+always to the cell that is nearest to you (rows plus columns; of equal ones it prefers left, then up, then right). If it
+and you are in one cell, after your move or its own, that costs `BITE`, you go back to the bottom of the ring (row 7,
+column 4) and the chaser to the top (row 1, column 4), coming from its left. You both begin like that too. The episode
+ends after 240 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,7 +30,7 @@ CHANNELS = {
     DANGER: "the chaser",
     REWARD: "the pellets",
     TRAIL: "the cell that the chaser comes from",
-    GAUGE: "row 9: steps until the chaser moves, from the left, at most `PACE` cells",
+    GAUGE: "row 9: steps until the chaser moves, from the left: `PACE` cells after it moved, one before it moves",
 }
 ACTIONS = "left, up, right and down walk one cell; no-op and fire wait"
 

@@ -1,10 +1,12 @@
 """A lamp swings to and fro above a shelf; flash it when it hangs over the mark that glides there.
 
-The lamp swings along row 2, a column a step, and rests for one step at either end. The mark glides along row 7: three
-cells wide, a column every `PACE` steps, and it turns at the ends. Fire flashes the lamp. The flash is judged at once,
-where lamp and mark stand before they move on: over the middle of the mark it gives +2, over one of its outer cells +1,
-and the mark moves elsewhere. A flash beside the mark burns one of `BULBS` bulbs. After a flash the lamp is dark for
-`RECHARGE` steps. The last bulb ends the episode, and so does step 300.
+The lamp swings along row 2, a column a step, and rests for one step at either end before it swings back. The mark
+glides along row 7: three cells wide, a column on every `PACE`th step, and it turns at the ends without a rest. Both
+start at a random place, in a random direction. Fire flashes the lamp. The flash is judged at once, where lamp and mark
+stand before they move on: over the middle of the mark it gives +2, over one of its outer cells +1, and the mark moves
+to a random place and glides in a random direction. A flash beside the mark gives nothing and burns one of `BULBS`
+bulbs. For `RECHARGE` steps after a flash the lamp is dark, and fire does nothing. The last bulb ends the episode when
+it burns, and so does step 300.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,9 +25,9 @@ CAP = 70
 CHANNELS = {
     PLAYER: "the lamp",
     REWARD: "the three cells of the mark",
-    PROJECTILE: "the beam under the lamp, rows 3 to 6, for the step after a flash",
-    TRAIL: "beside the lamp, the side it comes from; row 8, the mark's rear end, and its middle before it moves",
-    GAUGE: "row 0: steps until the lamp is bright again, from the left; row 9: bulbs, from the right",
+    PROJECTILE: "right after a flash: rows 3 to 6 under the lamp, where it is now",
+    TRAIL: "row 2: the cell behind the lamp; row 8: behind the mark's middle, and under it a step before it glides",
+    GAUGE: "row 0: steps until the lamp is bright again, from the left; row 9: bulbs left, from the right",
 }
 ACTIONS = "fire flashes the lamp; all others do nothing"
 VARY = {"BULBS": (3, 5), "PACE": (2, 4), "RECHARGE": (2, 5)}

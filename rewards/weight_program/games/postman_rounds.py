@@ -1,10 +1,11 @@
 """Carry letters from the post office to the houses across the street, one at a time, each to its own house.
 
 `HOUSES` houses stand side by side along row 0 and share its ten columns; the house at a column is number column times
-`HOUSES` divided by 10, rounded down. The office is `DEPTH` rows below them and as long as the street. You start in it
-with a letter in hand, and the bar on the office's front tells the number of its house. Stepping into row 0 hands the
-letter over: +3 if it is for that house, -2 if not. Then you go back: stepping into the office's row without a letter
-gives +1 and the next letter, for another house than the last one. The episode ends after 240 steps.
+`HOUSES` divided by 10, rounded down. The office is row `DEPTH`; you walk in rows 0 to `DEPTH`. You start in the office,
+at a random column, with a letter in hand. While you have a letter, the bar at the bottom of the board tells which house
+it is for. Stepping into row 0 with it hands it over: +3 if it is for the house at your column, -2 if not. Then you go
+back: stepping into the office's row without a letter gives +1 and the next letter, for a random house other than the
+last letter's. The episode ends after 240 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -25,9 +26,9 @@ FAMILY = "arcade_style"
 CAP = 80
 CHANNELS = {
     PLAYER: "you",
-    REWARD: "the row that you have to go to: the houses with a letter, the office without",
-    TRAIL: "rows 7 to 9: the bar, from column 0 to the end of the house that the letter is for",
-    GAUGE: "column 9, rows 5 to 9: a letter in your hand",
+    REWARD: "the whole row that you have to go to: row 0 while you have a letter, row `DEPTH` while you have none",
+    TRAIL: "rows 7 to 9: the bar, from column 0 to the last column of the house that your letter is for",
+    GAUGE: "column 9, rows 5 to 9, while you have a letter",
 }
 ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing"
 

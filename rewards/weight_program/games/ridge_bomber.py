@@ -1,12 +1,13 @@
 """Fly a plane over a ridge, high enough for its peaks, and bomb what stands between them.
 
-The plane flies from column 0 to 9, one column in every `PACE` steps, and then comes in again at row 4 over another
-ridge. A ridge has `PEAKS` peaks in random columns from 3 to 9 (some may coincide), three to eight rows high, and up to
-`TARGETS` targets on row 9 in free columns from 2 to 9. Up and down change your row by one, from 0 to 8. Fire drops one
-of three bombs of this crossing, if none is falling. A bomb falls one row a step, the step of the drop included, and
-drifts forward as fast as the plane flies, so that it stays below the plane. A bomb on a target gives +2 and destroys
-it; one that comes down elsewhere or on a peak is gone. Flying into a peak costs 2 and ends the crossing. The episode
-ends after 400 steps.
+The plane starts in column 0 of row 4 and flies to column 9, one column on every `PACE`th step; after that it comes in
+again like this over another ridge. A ridge has `PEAKS` peaks in random columns from 3 to 9 (some may coincide), three
+to eight rows high, and up to `TARGETS` targets on row 9, in random columns from 2 to 9 without a peak. Up and down
+change your row by one, from 0 to 8. Fire drops one of three bombs of this crossing, if none is falling. After your
+action and the plane's flight a bomb falls one row, on the step of the drop too; it drifts forward as fast as the plane
+flies, so that it stays below the plane. A bomb on a target gives +2 and destroys it; one that comes down elsewhere or
+on a peak is gone, and so is one that still falls when the crossing ends. Flying into a peak costs 2 and ends the
+crossing. The episode ends after 400 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -31,7 +32,7 @@ CHANNELS = {
     DANGER: "the peaks",
     REWARD: "the targets",
     PROJECTILE: "the falling bomb",
-    TRAIL: "the cell behind the plane, on the step before it moves forward (one in `PACE`)",
+    TRAIL: "the cell behind the plane, on the step before it moves forward (one in `PACE`; not seen in column 0)",
     GAUGE: "row 0: bombs left in this crossing, from the left",
 }
 ACTIONS = "up and down change the plane's row, fire drops a bomb; all others do nothing"

@@ -1,13 +1,15 @@
 """Walk along a seesaw as its counterweight and keep it level while weights come and go.
 
 The beam lies on a pivot between columns 4 and 5. You and the two weights weigh the same, and each pulls with its
-distance from the pivot, counted in half columns (1, 3, 5, 7, 9). A weight falls a row a step at a random column, comes
-to lie in row 5 (the one) or row 6 (the other), stays for `STAY` steps and slips off; the next one falls at once. Where
-both would pull with more than 10 to one side, it falls at the mirrored column instead. If the pulls of both sides
-differ by more than `SLACK`, the beam leans one further to the heavier side, otherwise one back towards level. A step
-that ends level gives +1. At a lean of `TIP` the beam tips over, which costs 3: the weights fall off, new ones come (the
-second eight steps after the first), and the beam is level again with you in column 2 or 7, as at the start. The episode
-ends after 250 steps.
+distance from the pivot, counted in half columns (1, 3, 5, 7, 9). You move first, then the weights, then the beam. A
+weight falls a row a step from row 0 and comes to lie in row 5 (the first) or row 6 (the second). It pulls from that
+step on and for `STAY` steps more, then slips off, and its next one starts in row 0. A new weight has a random column,
+or the mirrored one if there both weights would pull with more than 10 to one side, fallen or not (for the first weight
+the second one counts as in column 0 at the start, and in its old column after a tip). If the pulls of both sides differ
+by more than `SLACK`, the lean changes by one towards the heavier side, otherwise by one towards level. A step that ends
+level gives +1. A lean of `TIP` tips the beam over, which costs 3: both weights are gone and new ones come (the second
+is eight steps behind the first), and the beam is level, with you in column 2 or 7 at random; so it is at the start. The
+episode ends after 250 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -29,8 +31,8 @@ CHANNELS = {
     PLAYER: "you, in row 7",
     DANGER: "weights that lie on the beam, in rows 5 and 6",
     PROJECTILE: "weights that fall",
-    TRAIL: "weights that slip off in the next two steps",
-    GAUGE: "row 9: the lean, from the middle to the side that is down",
+    TRAIL: "weights that slip off in one or two steps",
+    GAUGE: "row 9: the lean, one cell a unit, from the middle to the side that is down",
 }
 ACTIONS = "left and right move you one column, all others do nothing"
 VARY = {"STAY": (8, 16), "SLACK": (1, 4), "TIP": (3, 5)}

@@ -1,11 +1,12 @@
 """You are the dog: get behind the sheep and drive it into the pen.
 
-A direction moves you one cell over the board, but never onto the sheep. The sheep stays in rows and columns 1 to 8.
-When you are at most `SCARE` cells from it (rows and columns added) it then runs one cell straight away from you: along
-its row if you are farther off in columns than in rows, else along its column. If it can't go farther that way it stays.
-While you are farther off it takes a step in any direction with probability `STRAY`. Every cell that the sheep comes
-nearer to the pen gives +1, every cell farther -1. In the pen, rows 4 and 5 of column 8, it gives +4 more, and another
-sheep appears in columns 2 to 4. The episode ends after 300 steps.
+You start in column 0 of row 5. A direction moves you one cell over the board, but never onto the sheep. The sheep keeps
+to rows and columns 1 to 8. If you are at most `SCARE` cells from it after your move (rows and columns added), it runs
+one cell straight away from you: along its row if you are farther off in columns than in rows, else along its column. If
+it can't go farther that way it stays. If you are farther off it takes a step in a random direction with probability
+`STRAY`. When the sheep comes a cell nearer to the pen that gives +1, a cell farther -1. In the pen, rows 4 and 5 of
+column 8, it gives +4 more, and another sheep appears in rows 2 to 7 of columns 2 to 4, where the first one began too. A
+sheep that appears in your own cell stays there until you have left it. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -29,9 +30,9 @@ CHANNELS = {
     PLAYER: "you",
     PROJECTILE: "the sheep",
     REWARD: "the pen",
-    TRAIL: "the cells around the sheep, while you are at most `SCARE` cells from it",
+    TRAIL: "the eight cells around the sheep, while you are at most `SCARE` cells from it",
 }
-ACTIONS = "the directions move you; all others do nothing"
+ACTIONS = "left, up, right and down move you one cell; no-op and fire do nothing"
 
 SCARE = 3
 STRAY = 0.1

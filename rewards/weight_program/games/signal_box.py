@@ -1,9 +1,11 @@
 """Lamps light up in a signal box, and each wants one lever.
 
-At every step one lamp is on, `REACH` cells to the left of the middle, above it, to the right or below. Pull the lever
-of that side (left, up, right, down) and you get +1. While the gauge bar at the bottom is lit the box is reversed: the
-lever of the opposite side is the right one. A wrong lever is a fault; no lever at all is none. The box reverses itself,
-or back, with a chance of `REVERSAL` a step. `FAULTS` faults end the episode, and so does step 150.
+At every step one lamp is on, at random: `REACH` cells to the left of the middle of the box, above it, to the right or
+below, and straight there or one cell off to either side. Pull the lever of that side (left, up, right, down) and you
+get +1. While the gauge bar at the bottom is lit the box is reversed: the lever of the opposite side is the right one. A
+wrong lever gives nothing and is a fault; no lever at all is none. After your action the box reverses itself, or back,
+with a chance of `REVERSAL`, and a new lamp is drawn. The box isn't reversed at first. `FAULTS` faults end the episode,
+and so does step 150.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,7 +25,7 @@ from weightgym.rewards.weight_program.games.kit import (
 FAMILY = "arcade_style"
 CAP = 100
 CHANNELS = {
-    PLAYER: "the middle of the box",
+    PLAYER: "the middle of the box: row 4, column 4",
     REWARD: "the lamp that is on",
     TRAIL: "column 0: one cell from the top for each fault",
     GAUGE: "all of row 9 while the box is reversed",

@@ -1,9 +1,11 @@
 """Keep a lantern in the air and steer it through the gaps of the towers that the wind carries by.
 
-The lantern floats in column `STATION`. Up makes it rise by `RISE` rows; without that it sinks a row on steps that are
-multiples of `SINK`. One tower at a time moves left a column a step, with a gap of four rows. When it passes column
-`STATION` you must be in its gap: that gives +1. Touching the tower costs one of three flames, and so does sinking to
-row 9, from where the lantern starts again in row 4. The last flame ends the episode, and so does the sixtieth tower.
+The lantern floats in column `STATION`, and starts in row 4. Up makes it rise by `RISE` rows, to row 0 at most; without
+that it sinks a row on steps that are multiples of `SINK`. Sinking to row 9 costs one of three flames, and the lantern
+starts again in row 4. Then the tower moves left a column. There is one tower at a time; it comes in at column 9, and
+has a gap of four rows, somewhere in rows 1 to 8. When it comes to column `STATION` you must be in its gap: that gives
++1. Otherwise you touch it, which costs a flame. When it comes to column 0 the next tower takes its place, in column 9.
+The last flame ends the episode, and so does the passing of the sixtieth tower, after 540 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -21,10 +23,10 @@ FAMILY = "arcade_style"
 CAP = 60
 CHANNELS = {
     PLAYER: "the lantern",
-    DANGER: "the tower",
-    REWARD: "its gap",
-    TRAIL: "the cell under the lantern when it sinks on the next step",
-    GAUGE: "column 0: one cell from the top for each flame",
+    DANGER: "the tower, all other rows of its column",
+    REWARD: "the four cells of its gap",
+    TRAIL: "the cell under the lantern, if it sinks on the next step without up",
+    GAUGE: "column 0: one cell from the top for each flame left",
 }
 ACTIONS = "up makes the lantern rise; all others do nothing"
 VARY = {"RISE": (2, 3), "SINK": (1, 3), "STATION": (1, 3)}

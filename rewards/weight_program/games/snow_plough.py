@@ -1,10 +1,11 @@
 """Plough the snow off a yard and keep the tank from running dry: snow brings fuel, clean ground and idling burn it.
 
-The yard has sixteen plots, four by four, two cells high and wide each; you drive a plot a step. A plot with snow is
-cleared as you drive onto it: +1, and the yard's owner pays with a litre of fuel, if the tank has room. Any other
-step (onto clean ground, against the edge, or standing) burns a litre. The tank holds `TANK` litres and is full at
-the start. At every step a gust covers a whole row or column of plots with snow, all but your own plot, with a
-chance of `GUSTS`; two gusts have blown at the start. The episode ends when the tank is empty, and after 300 steps.
+The yard has sixteen plots, four by four, two cells high and wide each; you start on one of the middle four and drive a
+plot a step. A plot with snow is cleared as you drive onto it: +1, and the yard's owner pays with a litre of fuel, if
+the tank has room. Any other step (onto clean ground, against the edge, or standing) burns a litre. The tank holds
+`TANK` litres and is full at the start. At every step, after your move, a gust comes with a chance of `GUSTS`: it covers
+a random row or column of plots with snow, all but your own plot. Two gusts have blown at the start. The episode ends
+when the tank is empty, and after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -27,8 +28,8 @@ CAP = 240
 CHANNELS = {
     PLAYER: "the plough",
     REWARD: "the snow; plots are in rows and columns 1 to 8",
-    TRAIL: "the plot where the plough was before its last move",
-    GAUGE: "row 0: tenths of the tank that are left, from the left",
+    TRAIL: "the plot where the plough was before its last move; its own plot before the first",
+    GAUGE: "row 0: tenths of the tank that are left, rounded up, from the left",
 }
 ACTIONS = "left, up, right and down drive the plough; all others let it stand"
 

@@ -1,11 +1,12 @@
 """Bring a lander down onto the pad, gently, before its fuel is gone; then the next one.
 
-The lander starts in row 1 and falls by half a row a step for each unit of its speed. Up fires the main engine, which
-takes one unit from the speed, down to none. Without that it gains one unit a step, up to `FASTEST`. Left and right fire
-the side thrusters, which move it one column. Each of these takes a unit of fuel out of `FUEL`; without fuel they do
-nothing. The ground is row 9, and the pad three of its columns. To touch the ground beside the pad gives -1; on the pad
-it gives +3 at a speed of at most 1, else +1. Then the next lander starts, in any column, and the pad is drawn anew.
-The episode ends after the 20th landing or 500 steps.
+The lander starts in row 1, in any column, with no speed and `FUEL` units of fuel. Up fires the main engine, which takes
+one unit from the speed, down to none. Without that the speed grows by one unit a step, up to `FASTEST`. Left and right
+fire the side thrusters, which move it one column. Each of these takes a unit of fuel, at the edge of the board too;
+without fuel they do nothing. Then the lander falls, by half a row for each unit of its new speed. The ground is row 9,
+and the pad three of its columns. To touch the ground beside the pad gives -1; on the pad it gives +3 at a speed of at
+most 1, else +1. Then the next lander starts, and the pad is drawn anew. The episode ends when the 20th lander has
+touched the ground, or after 500 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -28,10 +29,10 @@ CHANNELS = {
     PLAYER: "the lander; two cells while it is halfway between two rows",
     DANGER: "the ground",
     REWARD: "the pad",
-    TRAIL: "above the lander, one cell for each unit of its speed, of `FASTEST`",
-    GAUGE: "row 0: fuel, from the left, of `FUEL`",
+    TRAIL: "above the lander, one cell for each unit of its speed, at most `FASTEST`",
+    GAUGE: "row 0: one cell for each unit of fuel left, from the left, `FUEL` at first",
 }
-ACTIONS = "up brakes the fall, left and right move the lander; all others let it fall"
+ACTIONS = "up brakes the fall, left and right move the lander one column; all but up let it fall faster"
 
 FUEL = 10
 FASTEST = 3
@@ -53,7 +54,7 @@ def new_lander(s, rng):
 
 
 def fire_engines(s, action):
-    """Whether the main engine brakes."""
+    """Move to the side, and return whether the main engine brakes."""
     if s[TANK] == 0 or action not in (UP, LEFT, RIGHT):
         return False
     s[TANK] -= 1

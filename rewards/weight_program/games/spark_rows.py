@@ -1,9 +1,10 @@
 """Sparks settle in eight rows; wait until a row has many, then burn it off with one costly flash.
 
-You stand in column 0 and move up and down over rows 1 to 8. Every `EVERY` steps a spark settles in a random cell of
-columns 2 to 9 of these rows. If there is one in that cell already, it fizzles out instead, which costs 1. Fire burns
-off all sparks in your row: n of them give n times n, less the price of `PRICE` for the flash (so an empty row costs
-you the price alone). After a flash you must load for three steps. The episode ends after 300 steps.
+You stand in column 0 and move up and down over rows 1 to 8, from a random row. On every `EVERY`th step, after your
+action, a spark settles in a random cell of columns 2 to 9 of these rows. If there is one in that cell already, it
+fizzles out instead, which costs 1. Fire burns off all sparks in your row: n of them give n times n, less the price of
+`PRICE` for the flash (so an empty row costs you the price alone). For three steps after a flash you load: fire does
+nothing, but you can move. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -25,9 +26,9 @@ CAP = 190
 CHANNELS = {
     PLAYER: "you",
     REWARD: "the sparks",
-    PROJECTILE: "the flash along your row, for the step after it",
+    PROJECTILE: "right after a flash: columns 1 to 9 of its row",
     TRAIL: "where the next spark will settle",
-    GAUGE: "row 0: steps until you have loaded, from the left",
+    GAUGE: "row 0: steps that you still have to load, from the left",
 }
 ACTIONS = "up and down move you one row, fire flashes; all others do nothing"
 VARY = {"EVERY": (2, 4), "PRICE": (4, 9)}

@@ -1,10 +1,11 @@
 """A storm throws debris down at you; let it land right beside you, but not on you.
 
-You slide along row 9 and are two columns wide. `PIECES` pieces of debris are in the air, each in a random column; they
-come out of the clouds in row `CLOUD`. A fast piece falls a row a step, a slow one a row in every `SLOW` steps; a piece
-is fast with probability `FAST`. When a piece comes down to row 9, after you have moved, a graze gives +1: it has landed
-in one of the two columns next to you, on either side. A piece that lands on you costs 2. Further off it gives nothing,
-so hiding doesn't pay. Every piece that has landed is replaced by a new one. The episode ends after `LENGTH` steps.
+You slide along row 9 and are two columns wide, columns 4 and 5 at first. `PIECES` pieces of debris are in the air, each
+in a random column; they come out of the clouds in row `CLOUD`. A fast piece falls a row a step, the slow ones fall a
+row on every `SLOW`th step of the episode; a piece is fast with probability `FAST`. When a piece comes down to row 9,
+after you have moved, a graze gives +1: it has landed in one of the two columns next to you, on either side. A piece
+that lands on you costs 2. Further off it gives nothing, so hiding doesn't pay. Every piece that has landed is replaced
+by a new one. The episode ends after `LENGTH` steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -23,10 +24,10 @@ from weightgym.rewards.weight_program.games.kit import (
 FAMILY = "atari_style"
 CAP = 70
 CHANNELS = {
-    PLAYER: "you, two cells",
+    PLAYER: "your two cells",
     DANGER: "the debris",
     TRAIL: "the cell above each fast piece",
-    GAUGE: "row 0: steps until the slow pieces fall, from the left, at most `SLOW` cells",
+    GAUGE: "row 0: steps until the slow pieces fall, from the left: `SLOW` cells after they fell, one before they fall",
 }
 ACTIONS = "left and right move you one column; all others do nothing"
 

@@ -1,11 +1,12 @@
 """Gather shells on a beach at low tide, the better the farther out, and be back before the water comes.
 
-You walk one cell up, down, left or right through rows 1 to 9. Land is on the left, the sea on the right. `SHELLS`
-shells lie about in columns 2 to 9; you pick up one that lies in your cell, or in the cell above or below you, and
-another is washed up at random. A shell is worth 1 in columns 2 and 3, 2 in columns 4 and 5, 3 in columns 6 and 7, 4 in
-columns 8 and 9. The water waits off the beach for `LOW` steps, then comes in a column a step until it covers columns 3
-to 9, and at once goes back a column a step. If it covers you after a step, that costs 2 and washes you up at column 0
-of your row. The episode ends after 300 steps.
+You walk one cell up, down, left or right through rows 1 to 9, from column 0 of row 5. Land is on the left, the sea on
+the right. `SHELLS` shells lie about in columns 2 to 9 of these rows; you pick up one that lies in your cell, or in the
+cell above or below you, and another is washed up at random. A shell is worth 1 in columns 2 and 3, 2 in columns 4 and
+5, 3 in columns 6 and 7, 4 in columns 8 and 9. The water waits off the beach for `LOW` steps (at the start it comes on
+step `LOW`), then comes in a column a step until it covers columns 3 to 9, and at once goes back a column a step. If it
+covers you after your move and its own, that costs 2, you pick up nothing, and are washed up at column 0 of your row.
+The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -29,8 +30,8 @@ CHANNELS = {
     PLAYER: "you",
     DANGER: "the water",
     REWARD: "the shells",
-    TRAIL: "the column that the water covers next, while it comes in",
-    GAUGE: "row 0: steps until the water comes, from the left",
+    TRAIL: "the column that the water covers on the next step, while it comes in",
+    GAUGE: "row 0: steps until the water comes, from the left, ten cells at most; none while it is on the beach",
 }
 ACTIONS = "left, up, right and down walk, fire and no-op do nothing"
 VARY = {"LOW": (6, 14), "SHELLS": (2, 5)}

@@ -1,12 +1,12 @@
 """You are a toad: hop from log to log across a river, and come over to the far bank.
 
-You start in the middle of the near bank, row 9. Above it are `RIVER` rows of water, and above those the far bank. In
-each row of water a log floats, `LOG` cells long; what floats out at one side comes in at the other. The logs in even
-rows float to the right, those in odd rows to the left, one column in every `PACE` steps, and carry you along. You hop
-one cell a step, before the logs float on. Every row that you gain for the first time in a crossing gives +1, and the
-far bank gives 2 more; then you start again at the near bank. Hopping into the water, or being carried off the board,
-costs 1 and sends you back to the near bank, where you must dry for eight steps before you can hop again. The episode
-ends after `LENGTH` steps.
+You start on the near bank, in column 4 of row 9. Above it are `RIVER` rows of water, and above those the far bank, a
+single row. In each row of water a log floats, `LOG` cells long, from a random place; what floats out at one side comes
+in at the other. The logs in even rows float to the right, those in odd rows to the left, one column on every `PACE`th
+step, and carry you along. You hop one cell a step, before the logs float on; at the sides of the board you can't hop
+out. Every row that you gain for the first time in a crossing gives +1, and the far bank gives 2 more; then you start
+again at the near bank. Hopping into the water, or being carried off the board, costs 1 and sends you back to the start:
+a new crossing begins, but for eight steps you must dry and can't hop. The episode ends after `LENGTH` steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -31,7 +31,7 @@ CHANNELS = {
     DANGER: "the water",
     REWARD: "the row that you can gain next: its logs, or the whole far bank",
     TRAIL: "on the step before the logs float on (one in `PACE`), the water that they will cover",
-    GAUGE: "row 0, from the left: one cell for every two steps until you are dry",
+    GAUGE: "row 0, from the left: one cell for every two steps until you are dry, rounded up",
 }
 ACTIONS = "left, up, right and down hop one cell; no-op and fire sit still"
 

@@ -1,12 +1,12 @@
 """A slab glides to and fro over a tower; drop it so that it lies flush on the storey below.
 
 The slab is as wide as the tower's top, and glides one column a step along row 2, turning at the ends. Fire drops it
-from where it is before it glides on. What overhangs breaks off: the rest is the new top, the tower sinks by one row,
-and the next slab is that narrow. You get +1 for each cell that lies on the tower and -1 for each that breaks off. A
-slab that lies flush earns the next one, and the top it is meant for, one more cell on its right (on its left at column
-9), up to `WIDTH` cells. A slab that misses the tower costs `MISS` and pulls it down: a new tower, `WIDTH` cells wide,
-stands at a random place. A new slab starts at the left or the right end, and is held fast for `HOLD` steps before it
-can glide or drop. The episode ends after 300 steps.
+from where it is, and it doesn't glide on that step. What overhangs breaks off: the rest is the new top, the tower sinks
+by one row, and the next slab is that narrow. You get +1 for each cell that lies on the tower and -1 for each that
+breaks off. If a slab lies flush and is narrower than `WIDTH`, the new top, and so the next slab, gets one more cell on
+its right (on its left if the right end is column 9). A slab that misses the tower costs `MISS` and pulls it down: a new
+tower, `WIDTH` cells wide, stands at a random place, as at the start. A new slab starts at the left or the right end, at
+random, and is held fast for `HOLD` steps, in which fire does nothing. The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -24,7 +24,7 @@ CAP = 170
 CHANNELS = {
     PLAYER: "the cells of the slab",
     REWARD: "the top of the tower, row 5",
-    TRAIL: "beside the slab, the side it comes from; rows 6 to 8, the storeys under the top",
+    TRAIL: "row 2: the cell behind the slab (none while it is held); rows 6 to 8: the storeys under the top",
     GAUGE: "row 0: steps for which the slab is still held, from the left (`HOLD` at first)",
 }
 ACTIONS = "fire drops the slab; all others do nothing"

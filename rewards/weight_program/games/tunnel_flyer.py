@@ -1,11 +1,12 @@
 """Fly through a winding cave without scraping its rock: up gives lift, and gravity takes it away again.
 
-You stay in column 2 while the cave moves left by one column a step. Your speed is rising, level or sinking. Up changes
-it by one towards rising; every other action changes it by one towards sinking; then you rise or sink by a row, or keep
-your row. A column of the cave is open over `OPENING` rows, or one more or one fewer. From one column to the next its
-roof shifts by one row with probability `BEND`, and so does its height. When you are in the open of column 2 that gives
-+1; in the rock you scrape, which gives -1 and pushes you to the nearest open row, in level flight. The episode ends
-after 200 columns.
+You stay in column 2 while the cave moves left by one column a step; you begin in row 4, level. Your speed is rising,
+level or sinking. Up changes it by one towards rising; every other action changes it by one towards sinking; then you
+rise or sink by a row, or keep your row, and the cave moves. A column of the cave is open over `OPENING` rows, or one
+more or one fewer, all of them in rows 1 to 8. From one column to the next that height changes by one with probability
+`BEND`, and the roof shifts by one row with probability `BEND`, up or down at random, as far as these limits allow. If
+you are now in the open of column 2 that gives +1; in the rock you scrape, which gives -1 and pushes you to the nearest
+open row, in level flight. The episode ends after 200 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

@@ -1,9 +1,11 @@
 """Pick up the key, see whether it is gold or iron, and take it through the door of its metal.
 
-You move one cell up, down, left or right through rows 2 to 7 and columns 1 to 8. A key lies about, `SIZE` by `SIZE`
-cells, gold or iron at random. Touching it, you pick it up: +1. The left wall has the gold door, the right wall the iron
-one. Walking into a wall with a key tries it there: +2 if it is of the door's metal, -`WRONG` if it is not. Either way
-the key is gone, and the next one lies elsewhere. The episode ends after 250 steps.
+You move one cell up, down, left or right through rows 2 to 7 and columns 1 to 8, from row 4 of column 4. A key lies
+about at a random place in there, `SIZE` by `SIZE` cells, gold or iron at random. When you are in one of its cells you
+pick it up: +1. The left wall has the gold door, the right wall the iron one; each is as high as its wall. Walking left
+from column 1 or right from column 8 with a key tries it there: +2 if it is of the door's metal, -`WRONG` if it is not.
+Either way the key is gone, and the next one lies at a random place (if you are in it, you pick it up at once). The
+episode ends after 250 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (

@@ -1,12 +1,13 @@
 """Cross gorge after gorge from vine to vine: climb to the height of the next one's leaves and jump as the vines meet.
 
-You cling to a vine that swings through columns 1 to 4; the next vine swings through columns 5 to 8 and has leaves in
-three rows. A vine swings a column a step; at the end of its swing it hangs still, and turns back with a chance of
-`TURN` a step. Up and down climb a row, within rows 1 to 7. Fire jumps: the vines swing on, and if they are then no more
-than `REACH` columns apart and you are in a row of leaves, you hold the next vine in the middle of its leaves: it takes
-the place of yours, and you get +2. The `VINES`th vine of a gorge gives 5 more, and the next gorge begins. Any other
-jump ends in the river for three steps, in which your actions do nothing; two other vines come, and you are one vine
-back in the gorge, which costs 1 (at its first vine it is free). The episode ends after 300 steps.
+You cling to a vine that swings through columns 1 to 4, in row 4 at first; the next vine swings through columns 5 to 8
+and has leaves in three rows. A vine swings a column a step; at the end of its swing it hangs still, turns with a chance
+of `TURN` a step, and swings back from the step after that. Up and down climb a row, within rows 1 to 7. Fire jumps: the
+vines swing on, and if they are then no more than `REACH` columns apart and you are in a row of leaves, you hold the
+next vine in the middle of its leaves: it becomes your vine, four columns farther left, another one comes, and you get
++2. With `VINES` vines of a gorge behind you, you get 5 more, and the next gorge begins. Any other jump ends in the
+river for three steps, in which your actions do nothing; two other vines come, your row stays, and you are one vine back
+in the gorge, which costs 1 (at its first vine it is free). The episode ends after 300 steps.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -30,7 +31,7 @@ CHANNELS = {
     PLAYER: "you",
     DANGER: "row 8: the river, while you are in it",
     REWARD: "the leaves of the next vine",
-    TRAIL: "beside you and beside the leaves, the side that each vine comes from while it swings",
+    TRAIL: "beside you and beside the leaves, the side that each vine swings away from; none at an end until it turns",
     GAUGE: "row 9: vines behind you in this gorge, from the left",
 }
 ACTIONS = "up and down climb, fire jumps, all others do nothing"

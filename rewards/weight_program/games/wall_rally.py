@@ -1,12 +1,12 @@
 """Keep a ball in play against a wall that throws it back, and aim it at the bell that hangs there.
 
-Your paddle, three cells high, moves along column 0. The ball moves one column a step, and one row up, one row down or
-straight on; it bounces off the top and the bottom edge. The wall is column `WALL`: it swallows the ball and throws it
-back at once, from a row of its own choice, up or down. Where it enters column 0 your paddle must cover it: that gives
-+1, and the cell of the paddle that it met decides how it flies off: the upper one sends it up, the middle one straight,
-the lower one down. A ball that meets the wall at the bell, which is `HEIGHT` rows high, gives another +2, and the bell
-moves elsewhere. A missed ball is lost, and the wall throws the next one. You have `BALLS` balls: the episode ends when
-all are lost, or after step `LENGTH`.
+Your paddle, three cells high, moves along column 0, and begins in rows 3 to 5. After it has moved, the ball moves one
+column, and one row up, one row down or straight on; it bounces off the top and the bottom edge. The wall is column
+`WALL`: it swallows the ball and throws it back at once, from a random row, up or down at random. Where the ball enters
+column 0 your paddle must cover it: that gives +1, and the cell of the paddle that it met decides how it flies off: the
+upper one sends it up, the middle one straight, the lower one down. A ball that meets the wall at the bell, which is
+`HEIGHT` rows high, gives +2, and the bell moves to a random place. A missed ball is lost, and the wall throws the next
+one. You have `BALLS` balls: the episode ends when all are lost, or after step `LENGTH`.
 """
 
 from weightgym.rewards.weight_program.games.kit import (
@@ -26,10 +26,10 @@ FAMILY = "atari_style"
 CAP = 120
 CHANNELS = {
     PLAYER: "the three cells of your paddle",
-    REWARD: "the cells of the bell",
+    REWARD: "the cells of the bell, in column `WALL`",
     PROJECTILE: "the ball",
-    TRAIL: "the cell behind the ball: it flies away from there",
-    GAUGE: "row 0: one cell from the right for each ball that may still be lost",
+    TRAIL: "the cell behind the ball: it flies away from there (off the board right after your paddle met it)",
+    GAUGE: "row 0: one cell from the right for each ball that you have, the one in play included",
 }
 ACTIONS = "up and down move the paddle one cell; all others do nothing"
 VARY = {"BALLS": (2, 4), "HEIGHT": (2, 4, 5), "LENGTH": (700, 900), "WALL": (6, 7)}

@@ -11,17 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from weightgym.rewards.contracts import GraderError, ModelError, Task, TaskError
+from weightgym.rewards.weight_program.fence import check_size
 from weightgym.rewards.weight_program.network import Weights
 from weightgym.rewards.weight_program.profile import Profile
+from weightgym.rewards.weight_program.snapshot import process
 from weightgym.rewards.weight_program.snapshot.layout import Snapshot, current
-from weightgym.rewards.weight_program.snapshot.process import ask
+
+#: Episodes that are played after another in one import of the game's module: a game may keep state there, and the
+#: result must not depend on how many workers there are.
+_CHUNK = 250
 
 
 def snapshot_of(task: Task) -> Snapshot:
-    """The chosen snapshot, which must be the one that the task comes from.
+    """The chosen snapshot, which must have the task.
 
     Raises:
-        TaskError: none is chosen, or another one.
+        TaskError: none is chosen, or another one, or it has no such game.
     """
     snapshot = current()
     if snapshot is None:
@@ -29,6 +34,9 @@ def snapshot_of(task: Task) -> Snapshot:
     wanted = task.data.get("snapshot", snapshot.tasks_sha256)
     if wanted != snapshot.tasks_sha256:
         raise TaskError(f"task {task.id!r} is of snapshot {wanted}, but the chosen one is {snapshot.tasks_sha256}")
+    row = f"{task.data.get('source')}/{task.data.get('game')}"
+    if row not in snapshot.rows:
+        raise TaskError(f"the snapshot in {snapshot.folder} has no {row}, which task {task.id!r} plays")
     return snapshot
 
 
@@ -38,20 +46,19 @@ def cap(task: Task) -> float:
     Raises:
         SandboxError, GraderError: its code may not run, or failed.
     """
-    return float(ask(snapshot_of(task).runtime, "cap", game=task.data["game"], source=task.data["source"]))
+    return float(_ask(task, "cap", game=task.data["game"], source=task.data["source"]))
 
 
 def published(task: Task, answer: str, rules: Profile) -> dict[str, Any]:
     """``raw_score``, ``mean_length``, ``cap``, ``edits`` and ``numpy`` (version), by the snapshot's own scorer.
 
     Raises:
-        ModelError: the scorer can't read the answer.
+        ModelError: the scorer can't read the answer, or it is larger than any answer may be.
         SandboxError, GraderError: its code may not run, or failed.
     """
+    check_size(answer)
     game, source = task.data["game"], task.data["source"]
-    graded: dict[str, Any] = ask(
-        snapshot_of(task).runtime, "published", game=game, source=source, answer=answer, episodes=rules.episodes
-    )
+    graded: dict[str, Any] = _ask(task, "published", game=game, source=source, answer=answer, episodes=rules.episodes)
     if "invalid" in graded:
         raise ModelError(f"published_invalid: {graded['invalid']}")
     return graded
@@ -65,27 +72,38 @@ def native(
     Raises:
         SandboxError, GraderError: its code may not run, or failed.
     """
-    runtime = snapshot_of(task).runtime
     encoded = base64.b64encode(weights.tobytes()).decode()
-    share = -(-rules.episodes // threads)
 
     def part(first: int) -> dict[str, Any]:
-        played: dict[str, Any] = ask(
-            runtime,
+        count = min(_CHUNK, rules.episodes - first)
+        played: dict[str, Any] = _ask(
+            task,
             "native",
             game=task.data["game"],
-            source=task.data["source"],
             weights=encoded,
             first=first,
-            count=min(share, rules.episodes - first),
+            count=count,
             profile=asdict(rules),
         )
+        if len(played["scores"]) != count or len(played["lengths"]) != count:
+            raise GraderError(f"the snapshot's process played {len(played['scores'])} episodes of {count}")
         return played
 
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(part, range(0, rules.episodes, share)))
+    pool = ThreadPoolExecutor(threads)
+    try:
+        parts = list(pool.map(part, range(0, rules.episodes, _CHUNK)))
+    except Exception:
+        raise
+    except BaseException:
+        process.close_all()  # else leaving would wait for what they play
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
     scores = np.concatenate([np.array(played["scores"], np.float64) for played in parts])
     lengths = np.concatenate([np.array(played["lengths"], np.int32) for played in parts])
-    if len(scores) != rules.episodes or len(lengths) != rules.episodes:
-        raise GraderError(f"the snapshot's process played {len(scores)} episodes of {rules.episodes}")
     return scores, lengths
+
+
+def _ask(task: Task, do: str, **arguments: Any) -> Any:
+    snapshot = snapshot_of(task)
+    return process.ask(snapshot.runtime, snapshot.digests, do, **arguments)
