@@ -56,8 +56,8 @@ def unsafe_option(function: Command) -> Command:
     @click.option(
         "--unsafe",
         is_flag=True,
-        help="Let the snapshot's own Python code (its games, its verify.py) run without a sandbox, with your rights (or set "
-        "WEIGHTGYM_UNSAFE=1).",
+        help="Let the snapshot's own Python code (its games, its verify.py) run without a sandbox, with your rights "
+        "(or set WEIGHTGYM_UNSAFE=1).",
     )
     @functools.wraps(function)
     def run(*args: Any, unsafe: bool, **kwargs: Any) -> Any:

@@ -20,8 +20,8 @@ def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, 
     """Make variants of the built-in GAMEs (all by default): other speeds, sizes, rates; each with a cap of its own.
 
     A game declares what may vary. Each variant is solved to find its cap; what gives too much to chance is left out.
-    A name is a task: weightgym prompt variant/NAME. OUTPUT is added to, and what it has already is not made again, so a
-    run that was broken off goes on with the same command.
+    A name is a task: weightgym prompt variant/NAME. OUTPUT is added to (what was left out as comments), and what stands
+    in it is not made again, so a run that was broken off goes on with the same command.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -34,7 +34,7 @@ def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, 
     unknown = sorted(set(games) - set(GAMES))
     if unknown:
         raise click.BadParameter(f"there is no built-in game {unknown[0]!r}", param_hint="GAME")
-    made = [_without_cap(line) for line in output.read_text().splitlines()] if output.exists() else []
+    made, refused = _read(output)
     with Progress(console=Console(stderr=True)) as progress:
         bar = progress.add_task("variants", total=per_game * len(games or GAMES))
         for game in games or GAMES:
@@ -43,14 +43,14 @@ def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, 
             for name in candidates(game, seed):
                 if have >= per_game:
                     break
-                if name in made:
+                if name in made or name in refused:
                     continue
                 derived = derive(name, generations=generations, threads=workers or cores())
+                with output.open("a") as file:
+                    file.write(f"# {name}: {derived.refused}\n" if derived.refused else derived.name + "\n")
                 if derived.refused:
                     click.echo(f"{name}: left out, {derived.refused}", err=True)
                     continue
-                with output.open("a") as file:
-                    file.write(derived.name + "\n")
                 click.echo(f"{derived.name}: solved {derived.solved:.2f}, uniform {derived.uniform:.2f}")
                 have += 1
                 progress.advance(bar)
@@ -58,8 +58,21 @@ def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, 
                 click.echo(f"{game}: only {have} variants", err=True)
 
 
-def _without_cap(name: str) -> str:
+def _read(output: Path) -> tuple[list[str], list[str]]:
+    """Names (without caps) that an earlier run made, and those that it left out; half a last line is cut off."""
     from weightgym.rewards.weight_program import variants
 
-    game, changes = variants.split(name.strip())
-    return game + "@" + ",".join(f"{key}={value}" for key, value in changes.items() if key != "CAP")
+    if not output.exists():
+        return [], []
+    text = output.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        output.write_text(whole)
+    made, refused = [], []
+    for line in whole.splitlines():
+        if line.startswith("# "):
+            refused.append(line[2:].partition(":")[0])
+        else:
+            game, changes = variants.split(line)
+            made.append(game + "@" + ",".join(f"{key}={value}" for key, value in changes.items() if key != "CAP"))
+    return made, refused

@@ -80,7 +80,8 @@ class WeightProgramTasks:
 def variant_ids() -> tuple[str, ...]:
     """The stored variants, whose caps were found by solving them (``weightgym wpb vary``)."""
     stored = files("weightgym.envs.weight_program") / "variants.txt"
-    return tuple(f"variant/{line}" for line in stored.read_text("utf-8").splitlines())
+    lines = stored.read_text("utf-8").splitlines()
+    return tuple(f"variant/{line}" for line in lines if not line.startswith("#"))
 
 
 def _task(id: str, split: Split, prompt: str, data: dict[str, Any], system_prompt: str = SYSTEM_PROMPT) -> Task:

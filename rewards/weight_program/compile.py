@@ -6,6 +6,8 @@ ones. The result is an object file that needs nothing but the engine's two rando
 
 from __future__ import annotations
 
+import json
+import sys
 import types as python_types
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,7 @@ from numba.core import types as numba_types
 
 from weightgym.rewards.contracts import GraderError
 from weightgym.rewards.weight_program.games import kit
-from weightgym.rewards.weight_program.machine_code import BELOW, UNIFORM, target_machine
+from weightgym.rewards.weight_program.machine_code import BELOW, UNIFORM, declare_symbols, target_machine
 
 types: Any = numba_types  # its names are made at run time
 
@@ -119,3 +121,20 @@ def _object_file(modules: list[str], names: set[str]) -> bytes:
         # Memory management or exceptions: the object would need numba at run time.
         raise GraderError(f"a game may neither allocate nor raise, but this one needs {', '.join(sorted(undefined))}")
     return bytes(target.emit_object(linked))
+
+
+def main() -> None:
+    """Compile what standard input orders, to standard output: entry names as a JSON line, then the object file."""
+    from weightgym.rewards.weight_program import _engine
+
+    declare_symbols(_engine.symbols())
+    order = json.load(sys.stdin)
+    try:
+        names, code = compile_game(order["source"], order["path"])
+    except GraderError as error:
+        sys.exit(str(error))
+    sys.stdout.buffer.write(json.dumps(names).encode() + b"\n" + code)
+
+
+if __name__ == "__main__":
+    main()

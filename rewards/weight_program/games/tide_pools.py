@@ -55,7 +55,7 @@ def new_shell(s, shell, rng):
 def shore(s):
     """The first column under water."""
     coming = s[TIDE] - LOW
-    return 10 if coming < 0 else min(3 + abs(coming - 6), 10)
+    return 10 if coming < 0 else 3 + abs(coming - 6)
 
 
 def walk(s, action):
