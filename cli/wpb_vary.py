@@ -51,7 +51,7 @@ def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, 
                 if derived.refused:
                     click.echo(f"{name}: left out, {derived.refused}", err=True)
                     continue
-                click.echo(f"{derived.name}: solved {derived.solved:.2f}, uniform {derived.uniform:.2f}")
+                click.echo(f"{derived.name}: skilled play {derived.skilled:.2f}, uniform {derived.uniform:.2f}")
                 have += 1
                 progress.advance(bar)
             if have < per_game:
