@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def opaque_row(game: str, rounds: int) -> dict[str, Any]:
         plain, plain_at = side(opaque.start(make), plain_at)
         with opaque.pooled(make) as begin:
             pooled, pooled_at = side(begin, pooled_at)
-            own, own_at = slow_side(lambda i, begin=begin: _methods_alone(begin, i), own_at)
+            own, own_at = slow_side(partial(_methods_alone, begin), own_at)
         rows.append((judge, plain, pooled, own, judge / plain, judge / pooled, judge / own))
     names = ("reference_us", "opaque_us", "pooled_us", "own_us", "ratio", "pooled_ratio", "bound")
     return {"game": game, "pooled": opaque.may_pool(make), **dict(zip(names, medians(rows), strict=True))}
