@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from snapshot_fixture import VERIFY, digest, write_digests, write_snapshot
+from snapshot_fixture import COIN, LEAK, VERIFY, digest, write_digests, write_snapshot
 
 from weightgym.cli.main import cli
 from weightgym.rewards.weight_program.snapshot import layout, process
@@ -122,6 +122,34 @@ def test_parity_tells_every_difference(snapshot: tuple[str, ...], tmp_path: Path
     assert "published_invalid" in result.output
 
 
+def test_commands_that_can_t_use_a_snapshot_say_so(snapshot: tuple[str, ...], tmp_path: Path) -> None:
+    assert run("tasks", *snapshot[2:]).exit_code == 2
+    (tmp_path / "empty.jsonl").write_text("")
+    assert "no rows to compare" in run("wpb", "parity", tmp_path / "empty.jsonl", *snapshot, "--unsafe").output
+    (tmp_path / "a.md").write_text(ANSWER)
+    layout.choose(Path(snapshot[1]), tasks_sha256=snapshot[3])
+    try:
+        solved = run("wpb", "solve", "synth/coin_walk", "-o", tmp_path / "b.md")
+        assert "can be scored, not solved" in solved.output
+        assert "can be scored, not shown" in run("wpb", "play", tmp_path / "a.md", "--task", "synth/coin_walk").output
+    finally:
+        layout.choose(None)
+
+
+def test_a_resumed_file_is_not_mixed_from_two_datasets(snapshot: tuple[str, ...], tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "a.jsonl", [("synth/coin_walk", ANSWER)])
+    assert run("score", rows, *snapshot, "--unsafe").exit_code == 0
+    before = (tmp_path / "a.scored.jsonl").read_text()
+    assert run("score", rows, *snapshot, "--unsafe", "--resume").exit_code == 0
+    assert (tmp_path / "a.scored.jsonl").read_text() == before  # kept
+    other = tmp_path / "other"
+    sha = write_snapshot(other, {"coin_walk": COIN.replace("SCORE_CAP = 20", "SCORE_CAP = 10"), "leak_plug": LEAK})
+    done = run("score", rows, "--snapshot", other, "--snapshot-sha256", sha, "--unsafe", "--resume")
+    assert done.exit_code == 0, done.output
+    (score,) = [json.loads(line)["score"] for line in (tmp_path / "a.scored.jsonl").read_text().splitlines()]
+    assert score["metrics"]["cap"] == 10
+
+
 class Hub(BaseHTTPRequestHandler):
     """What huggingface_hub needs of huggingface.co: one dataset with one commit."""
 
@@ -203,6 +231,10 @@ def test_fetch_downloads_and_checks(snapshot: tuple[str, ...], hub: dict[str, st
     refused = fetch(hub, "--revision", COMMIT, got)  # not the published one
     assert refused.returncode == 1
     assert "is not the published task file" in refused.stderr
+
+    offline = fetch(hub | {"HF_ENDPOINT": "http://127.0.0.1:9"}, "--revision", "cd" * 20, got)
+    assert offline.returncode == 1  # what is there is not passed off as that revision
+    assert "can't download" in offline.stderr
 
     unknown = fetch(hub, "--revision", "cd" * 20, tmp_path / "other")
     assert unknown.returncode == 1

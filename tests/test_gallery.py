@@ -37,8 +37,18 @@ def test_every_kind_of_change_makes_it_stale(tmp_path: Path) -> None:
         other = dataclasses.replace(entries[0], **change)  # type: ignore[arg-type]
         assert list(gallery.stale(tmp_path, [other, entries[1]])) == outdated
     assert list(gallery.stale(tmp_path, entries[1:])) == [gallery.PAGE, "builtin-wall_rally.png"]
+    (tmp_path / "holiday.png").write_bytes(b"mine")
     gallery.write(tmp_path, entries[1:])
     assert list(gallery.stale(tmp_path, entries[1:])) == []
+    assert (tmp_path / "holiday.png").read_bytes() == b"mine"
+
+
+def test_another_readme_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / gallery.PAGE).write_text("# Mine\n")
+    with pytest.raises(FileExistsError, match="is not a gallery"):
+        gallery.write(tmp_path, [gallery.entry("builtin/wall_rally")])
+    assert (tmp_path / gallery.PAGE).read_text() == "# Mine\n"
+    assert not list(tmp_path.glob("*.png"))
 
 
 def test_an_entry_is_what_scoring_says() -> None:

@@ -149,7 +149,7 @@ def test_a_fault_of_ours_is_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["wpb-v2", "wpb-v1-e0", "wpb-v1-e1001", "wpb-v1-e064", "wpb-v1-e", "wpb-v1-e٣", ""])
 def test_unknown_profiles_are_refused(name: str) -> None:
-    with pytest.raises(TaskError, match=r"use wpb-v1, or wpb-v1-eN with N from 1 to 1000"):
+    with pytest.raises(TaskError, match=r"use wpb-v1 or wpb-published, or .*-eN with N from 1 to 1000"):
         score(SOURCE.task("original/asterix", prompt=False), ZERO, profile=name)
     with pytest.raises(TaskError, match="unknown profile"):
         WeightProgramEnv(profile=name)

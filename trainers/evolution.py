@@ -13,6 +13,7 @@ Training episodes use seeds of their own, never those of the benchmark.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -78,13 +79,14 @@ def network(config: Evolution, parameters: Vector) -> Weights:
         value = parameters[begin : begin + math.prod(shape)].reshape(shape)
         begin += value.size
         if name == "amplitudes":
-            net["W1"][:] = np.tensordot(_cosines(config.waves), value, 1).reshape(SHAPES["W1"])
+            net["W1"][:] = np.tensordot(cosines(config.waves), value, 1).reshape(SHAPES["W1"])
         else:
             net[name][:] = value
     return weights
 
 
-def _cosines(waves: int) -> Vector:
+@functools.cache
+def cosines(waves: int) -> Vector:
     """Products of cosines over the board (a discrete cosine transform) of mean square 1, shape (100, waves²)."""
     middle = (np.arange(GRID) + 0.5) / GRID
     axis = np.stack([math.sqrt(1 if k == 0 else 2) * np.cos(np.pi * k * middle) for k in range(waves)], axis=1)

@@ -1,4 +1,4 @@
-"""Solving a game: evolution with a checkpoint, a training curve, and the best network so far.
+"""Solving a game: evolution or policy gradients with a checkpoint, a training curve, and the best network so far.
 
 Beside the answer ``NAME`` it keeps ``NAME.checkpoint.npz`` (the state after the last generation, replaced as a whole)
 and ``NAME.curve.jsonl`` (one line an evaluation). A run that was killed goes on from its checkpoint, and ends with the
@@ -7,18 +7,22 @@ same answer as one that was not.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from weightgym.rewards.weight_program.network import Weights
 from weightgym.rewards.weight_program.profile import profile
 from weightgym.rewards.weight_program.simulate import simulate
-from weightgym.trainers.evolution import Evolution, Progress, evolve, network, start
+from weightgym.trainers import evolution, policy_gradient
+from weightgym.trainers.evolution import Evolution
+from weightgym.trainers.policy_gradient import PolicyGradient
 
 #: Generations between evaluations, which are also the checkpoints.
 EVERY = 20
@@ -37,20 +41,34 @@ class Evaluation:
 
 
 class Solver:
-    """One run of evolution on one game.
+    """One run of a method on one game; the configuration's type says which method.
+
+    Args:
+        begin: weights to begin with instead of random ones (policy gradients only).
 
     Raises:
         ValueError: ``resume``, and the checkpoint was made by another game or configuration.
     """
 
-    def __init__(self, game: str, config: Evolution, answer: Path, *, resume: bool) -> None:
+    def __init__(
+        self,
+        game: str,
+        config: Evolution | PolicyGradient,
+        answer: Path,
+        *,
+        resume: bool,
+        begin: Weights | None = None,
+    ) -> None:
         self.game = game
         self.config = config
         self.checkpoint = answer.with_name(answer.name + ".checkpoint.npz")
         self.curve = answer.with_name(answer.name + ".curve.jsonl")
-        self.progress = start(config)
+        self.begin = begin
+        self.progress: Any = (
+            evolution.start(config) if isinstance(config, Evolution) else policy_gradient.start(config, begin)
+        )
         self.best_score = -np.inf
-        self.best: Weights = network(config, self.progress.parameters)
+        self.best = self._network()
         if resume and self.checkpoint.exists():
             self._load()
         else:
@@ -58,19 +76,30 @@ class Solver:
 
     @property
     def _identity(self) -> str:
-        return json.dumps({"game": self.game, **asdict(self.config)}, sort_keys=True)
+        begin = {} if self.begin is None else {"begin": hashlib.sha256(self.begin.tobytes()).hexdigest()}
+        return json.dumps({"game": self.game, **asdict(self.config), **begin}, sort_keys=True)
 
     def run(self, generations: int, *, threads: int) -> Iterator[Evaluation]:
-        """Evolve up to that generation; yields every evaluation."""
-        for progress in evolve(self.game, self.config, self.progress, threads=threads):
+        """Go on up to that generation; yields every evaluation."""
+        for progress in self._generations(threads):
             if progress.generation > generations:
                 return
             self.progress = progress
             if progress.generation % EVERY == 0 or progress.generation == generations:
                 yield self._evaluate(threads)
 
+    def _generations(self, threads: int) -> Iterator[Any]:
+        if isinstance(self.config, Evolution):
+            return evolution.evolve(self.game, self.config, self.progress, threads=threads)
+        return policy_gradient.improve(self.game, self.config, self.progress, threads=threads)
+
+    def _network(self) -> Weights:
+        if isinstance(self.config, Evolution):
+            return evolution.network(self.config, self.progress.parameters)
+        return policy_gradient.network(self.progress)
+
     def _evaluate(self, threads: int) -> Evaluation:
-        weights = network(self.config, self.progress.parameters)
+        weights = self._network()
         episodes = simulate(self.game, weights, _EVALUATION, threads=threads)
         score = float(episodes.scores.mean())
         if score > self.best_score:
@@ -96,13 +125,8 @@ class Solver:
                     "use the same options, or start anew without --resume"
                 )
             self.best, self.best_score = stored["best"], float(stored["best_score"])
-            self.progress = Progress(
-                int(stored["generation"]),
-                stored["parameters"],
-                stored["momentum"],
-                stored["variance"],
-                float(stored["fitness"]),
-            )
+            fields = {name: stored[name] for name in asdict(self.progress)}
+            self.progress = type(self.progress)(**{n: v if v.ndim else v.item() for n, v in fields.items()})
         # A kill may have come between a line of the curve and its checkpoint.
         lines = self.curve.read_text().splitlines(keepends=True) if self.curve.exists() else []
         kept = [line for line in lines if line.endswith("\n") and _generation(line) <= self.progress.generation]

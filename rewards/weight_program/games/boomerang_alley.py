@@ -24,7 +24,7 @@ from weightgym.rewards.weight_program.games.kit import (
 )
 
 FAMILY = "arcade_style"
-CAP = 100
+CAP = 140
 CHANNELS = {
     PLAYER: "you",
     REWARD: "the birds",

@@ -24,7 +24,7 @@ from weightgym.rewards.weight_program.games.kit import (
 )
 
 FAMILY = "atari_style"
-CAP = 60
+CAP = 80
 CHANNELS = {
     PLAYER: "you, two cells wide",
     REWARD: "the two targets",
