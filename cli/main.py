@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "tasks": ("weightgym.cli.tasks:tasks", "List the tasks of an environment."),
     "prompt": ("weightgym.cli.prompt:prompt", "Print what the model is shown for a task."),
     "score": ("weightgym.cli.score:score", "Score a file of answers, or one answer."),
+    "rollout": ("weightgym.cli.rollout:rollout", "Let a policy answer tasks, and score its answers."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
 }
 

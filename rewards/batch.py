@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from weightgym.rewards.batch_slot import Flight, Key, Result, Slot, close_slots, timeout_score
@@ -21,6 +22,17 @@ from weightgym.rewards.contracts import Completion, GraderError, Score, Task
 
 #: Seconds between looks at the processes of items that are still running.
 _TICK = 1.0
+#: Seconds to wait for a result when the items' source has nothing ready.
+_MOMENT = 0.02
+
+
+class Pending(Enum):
+    """What a source of items yields when it has nothing yet: results are looked for meanwhile."""
+
+    PENDING = "pending"
+
+
+PENDING = Pending.PENDING
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class ScoreItem:
 
 
 def score_batch(
-    items: Iterable[ScoreItem],
+    items: Iterable[ScoreItem | Pending],
     *,
     scorer: str | Mapping[str, str],
     profile: str | Mapping[str, str],
@@ -49,7 +61,8 @@ def score_batch(
     ``if __name__ == "__main__":`` guard, and keeps slow imports of its own behind it.
 
     Args:
-        items: read one by one, as workers get free.
+        items: read one by one, as workers get free. A source that makes its items while others are scored yields
+            ``PENDING`` now and then when it has nothing yet, so that results come through.
         scorer: ``"module:function"``, or one for each environment name (``task.env``).
         profile: the profile, or one for each environment name.
         workers: processes, 1 or more.
@@ -94,7 +107,7 @@ class _Batch:
         self.seen: set[Key] = set()
         self.next_look = 0.0
 
-    def run(self, items: Iterator[ScoreItem]) -> Generator[Result, None, None]:
+    def run(self, items: Iterator[ScoreItem | Pending]) -> Generator[Result, None, None]:
         yielded = 0
         try:
             for result in self._results(items):
@@ -105,12 +118,14 @@ class _Batch:
         if yielded != len(self.seen):
             raise GraderError(f"{len(self.seen)} items gave {yielded} scores")
 
-    def _results(self, items: Iterator[ScoreItem]) -> Iterator[Result]:
+    def _results(self, items: Iterator[ScoreItem | Pending]) -> Iterator[Result]:
         deadline = float("inf") if self.batch_timeout is None else time.monotonic() + self.batch_timeout
         while time.monotonic() < deadline:
             slot = self._free_slot()
             item = next(items, None) if slot else None
-            if slot and item is not None:
+            if item is PENDING:
+                yield from self._wait(min(deadline, time.monotonic() + _MOMENT))
+            elif slot and item is not None:
                 result = self._start(slot, item)
                 if result:
                     yield result
@@ -162,7 +177,7 @@ class _Batch:
         if result:
             yield result
 
-    def _overtaken(self, items: Iterator[ScoreItem]) -> Iterator[Result]:
+    def _overtaken(self, items: Iterator[ScoreItem | Pending]) -> Iterator[Result]:
         """Timeouts for all that the batch's deadline has overtaken; the processes are stopped first."""
         assert self.batch_timeout is not None
         flights = [slot.flight for slot in self.slots if slot.flight]
@@ -172,5 +187,7 @@ class _Batch:
             seconds = time.monotonic() - flight.started
             yield flight.key, timeout_score("batch", self.batch_timeout, profile=flight.profile, seconds=seconds)
         for item in items:
+            if item is PENDING:
+                continue
             _, profile = self._admit(item)
             yield item.key, timeout_score("batch", self.batch_timeout, profile=profile)

@@ -1,0 +1,94 @@
+"""What generates: one protocol for models in process, servers, scripted policies and recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from weightgym.rewards.contracts import Task
+from weightgym.rollouts.trajectory import FinishReason
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample. Training wants the policy's own distribution: there is no top-p, top-k or minimum length.
+
+    Raises:
+        ValueError: a value is out of range; the message names field, value and range.
+    """
+
+    max_tokens: int = 1024
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens: {self.max_tokens}, want 1 or more")
+        if not 0 <= self.temperature < 100:
+            raise ValueError(f"temperature: {self.temperature}, want 0 (greedy) to 100")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One continuation that is wanted.
+
+    ``seed`` decides the sample: it depends neither on the other requests nor on how many are asked at once.
+    """
+
+    id: str
+    task: Task
+    messages: tuple[dict[str, Any], ...]  #: the conversation so far
+    token_ids: tuple[int, ...]  #: the same as tokens; empty for backends without a tokenizer
+    seed: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was generated for a request."""
+
+    id: str  #: of the request
+    content: str
+    finish_reason: FinishReason
+    token_ids: tuple[int, ...] = ()  #: sampled, the end-of-sequence token included
+    logprobs: tuple[float, ...] = ()
+    version: int = 0  #: of the policy that wrote it
+
+
+class ChatTokenizer(Protocol):
+    """Messages to tokens, for backends that have them."""
+
+    def prompt_ids(self, messages: Sequence[dict[str, Any]]) -> tuple[int, ...]:
+        """The chat template's tokens of a conversation, ready for the assistant's turn."""
+
+
+class Backend(Protocol):
+    """A policy. ``generate`` may be called from one thread at a time."""
+
+    @property
+    def name(self) -> str:
+        """What trajectories call this policy."""
+
+    @property
+    def tokenizer(self) -> ChatTokenizer | None:
+        """How its requests become tokens; None for policies that take messages."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many requests at once are best."""
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
+        """One sample a request, in their order.
+
+        Raises:
+            BackendError: generation failed.
+        """
+
+    def sync(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
+        """Take new weights (name, tensor); samples from now on have that version.
+
+        Raises:
+            BackendError: this policy has no weights, or the names or shapes are not its own.
+        """
+
+    def close(self) -> None:
+        """Give back what it holds. It is not used again."""

@@ -1,0 +1,93 @@
+"""Trajectories on disk: a JSON line each, written as it ends; a killed run goes on without repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import filelock
+from pydantic import ValidationError
+
+from weightgym.rollouts.trajectory import Trajectory
+
+
+class StoreError(ValueError):
+    """The store's file is in the way, is not a store, or is in use."""
+
+
+def read(path: Path) -> Iterator[Trajectory]:
+    """The trajectories of a file; half a last line (the run was killed as it wrote) is left out.
+
+    Raises:
+        StoreError: another line is no trajectory; the message names the line and the field.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                yield _parse(path, number, line)
+
+
+def _parse(path: Path, number: int, line: bytes) -> Trajectory:
+    try:
+        return Trajectory.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "line"
+        raise StoreError(f"{path}:{number} is no trajectory: {field}: {first['msg']}") from error
+
+
+class Store:
+    """A file of trajectories that is being written. One process at a time.
+
+    Args:
+        resume: go on with a file that is there. ``error`` and ``timeout`` are ours: those rollouts are made again.
+
+    Raises:
+        StoreError: the file is there and ``resume`` is not wanted; it is no store; another run is writing it.
+    """
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.path = path
+        self._lock = filelock.FileLock(path.with_name(path.name + ".lock"))
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise StoreError(f"{path} is being written by another run: wait for it, or name another file") from None
+        try:
+            self.kept = self._recover(resume)
+            self._file: BinaryIO = path.open("ab")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _recover(self, resume: bool) -> dict[str, Trajectory]:
+        if not self.path.exists():
+            return {}
+        if not resume:
+            raise StoreError(f"{self.path} exists: --resume goes on with it, -o names another")
+        kept = {one.id: one for one in read(self.path) if one.score.reward is not None}
+        partial = self.path.with_name(self.path.name + ".partial")
+        partial.write_bytes(b"".join(line(one) for one in kept.values()))
+        partial.replace(self.path)
+        return kept
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Write one, at once."""
+        self._file.write(line(trajectory))
+        self._file.flush()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._lock.release()
+
+
+def line(trajectory: Trajectory) -> bytes:
+    """The trajectory as a line. Floats keep all their digits."""
+    return trajectory.model_dump_json().encode() + b"\n"

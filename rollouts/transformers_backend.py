@@ -1,0 +1,156 @@
+"""A Hugging Face model in this process: the backend that runs everywhere. Needs the extra ``train``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from weightgym.rewards.contracts import BackendError
+from weightgym.rollouts.backend import Request, Sample, Sampling
+from weightgym.rollouts.trajectory import FinishReason
+
+
+class HFChatTokenizer:
+    """A model's own tokenizer and chat template."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.hf = tokenizer
+        self.end_ids = frozenset({tokenizer.eos_token_id})
+
+    def prompt_ids(self, messages: Sequence[dict[str, Any]]) -> tuple[int, ...]:
+        """The chat template's tokens, with the start of the assistant's turn."""
+        ids = self.hf.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False)
+        return tuple(int(id) for id in ids)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What the tokens say, without special ones."""
+        return str(self.hf.decode(list(ids), skip_special_tokens=True))
+
+
+class TransformersBackend:
+    """Samples from a model with a batched loop of its own.
+
+    Each request has its own random numbers, drawn from its seed: its sample depends on the others in its batch only
+    through the rounding of a batched forward pass.
+
+    Args:
+        model: a folder or a Hub name, or a model that is there already (then ``tokenizer`` is needed too). It is used
+            as it is, weights and device included.
+        batch_size: sequences at once.
+
+    Raises:
+        BackendError: there is no such model, or its tokenizer has no chat template or end-of-sequence token.
+    """
+
+    def __init__(self, model: str | Path | Any, *, tokenizer: Any = None, batch_size: int = 16) -> None:
+        self.name = f"transformers:{model if isinstance(model, str | Path) else type(model).__name__}"
+        self.batch_size = batch_size
+        self.version = 0
+        if isinstance(model, str | Path):
+            model, tokenizer = _load(str(model))
+        if tokenizer.chat_template is None or tokenizer.eos_token_id is None:
+            raise BackendError(f"{self.name}: its tokenizer needs a chat template and an end-of-sequence token")
+        self.model = model
+        self.tokenizer = HFChatTokenizer(tokenizer)
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
+        """One sample a request. Log-probabilities are of the distribution that was sampled from, at its temperature."""
+        if not requests:
+            return []
+        longest = max(len(request.token_ids) for request in requests) + sampling.max_tokens
+        positions = int(getattr(self.model.config, "max_position_embeddings", longest))
+        if longest > positions:
+            raise BackendError(
+                f"{self.name}: prompt and max_tokens take {longest} positions, the model has {positions}: shorten one"
+            )
+        ids, logprobs = self._sample(requests, sampling)
+        samples = []
+        for row, request in enumerate(requests):
+            ended = ids[row][-1] in self.tokenizer.end_ids
+            text = self.tokenizer.text(ids[row][:-1] if ended else ids[row])
+            finish: FinishReason = "stop" if ended else "length"
+            samples.append(Sample(request.id, text, finish, tuple(ids[row]), tuple(logprobs[row]), self.version))
+        return samples
+
+    @torch.inference_mode()
+    def _sample(self, requests: Sequence[Request], sampling: Sampling) -> tuple[list[list[int]], list[list[float]]]:
+        device = next(self.model.parameters()).device
+        inputs, mask = (part.to(device) for part in _left_padded([request.token_ids for request in requests]))
+        uniform = np.stack([np.random.default_rng(r.seed).random(sampling.max_tokens) for r in requests])
+        ids: list[list[int]] = [[] for _ in requests]
+        logprobs: list[list[float]] = [[] for _ in requests]
+        open_rows, cache = set(range(len(requests))), None
+        for step in range(sampling.max_tokens):
+            places = (mask.cumsum(1) - 1).clamp(min=0)[:, -inputs.shape[1] :]
+            out = self.model(
+                input_ids=inputs, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True
+            )
+            cache = out.past_key_values
+            chosen, values = _choose(out.logits[:, -1].float(), uniform[:, step], sampling.temperature)
+            for row in sorted(open_rows):
+                ids[row].append(int(chosen[row]))
+                logprobs[row].append(float(values[row]))
+                if ids[row][-1] in self.tokenizer.end_ids:
+                    open_rows.discard(row)
+            if not open_rows:
+                break
+            inputs = chosen[:, None]
+            mask = torch.cat([mask, torch.ones_like(inputs)], dim=1)
+        return ids, logprobs
+
+    def sync(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
+        """Copy the tensors into the model.
+
+        Raises:
+            BackendError: a name or a shape is not the model's; then nothing is copied.
+        """
+        own = dict(self.model.named_parameters())
+        new = list(weights)
+        for name, tensor in new:
+            if name not in own or own[name].shape != tensor.shape:
+                has = f"has shape {tuple(own[name].shape)}" if name in own else "does not exist"
+                raise BackendError(f"{self.name}: weight {name!r} of shape {tuple(tensor.shape)} {has} in the model")
+        with torch.no_grad():
+            for name, tensor in new:
+                own[name].copy_(tensor)
+        self.version = version
+
+    def close(self) -> None:
+        """Let the model go."""
+        self.model = None
+
+
+def _load(name: str) -> tuple[Any, Any]:
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
+        return model.eval(), AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise BackendError(f"can't load model {name!r}: {error}") from error
+
+
+def _left_padded(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and attention mask, int64 of shape (rows, longest). Padding (id 0) stands on the left."""
+    longest = max(len(row) for row in rows)
+    ids = torch.zeros((len(rows), longest), dtype=torch.int64)
+    mask = torch.zeros_like(ids)
+    for index, row in enumerate(rows):
+        ids[index, longest - len(row) :] = torch.tensor(row, dtype=torch.int64)
+        mask[index, longest - len(row) :] = 1
+    return ids, mask
+
+
+def _choose(logits: torch.Tensor, uniform: Any, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """A token a row (int64) and its log-probability, by inversion of the distribution function at ``uniform``."""
+    logp = torch.log_softmax(logits / temperature if temperature else logits, dim=-1)
+    if temperature:
+        cumulative = logp.double().exp().cumsum(-1)
+        target = torch.as_tensor(uniform, device=logits.device)[:, None] * cumulative[:, -1:]
+        chosen = torch.searchsorted(cumulative, target, right=True).clamp(max=logits.shape[-1] - 1)
+    else:
+        chosen = logp.argmax(-1, keepdim=True)
+    return chosen[:, 0], logp.gather(-1, chosen)[:, 0]
