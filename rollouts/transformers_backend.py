@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
@@ -57,6 +58,8 @@ class TransformersBackend:
             raise BackendError(f"{self.name}: its tokenizer needs a chat template and an end-of-sequence token")
         self.model = model
         self.tokenizer = HFChatTokenizer(tokenizer)
+        # transformers renames this argument within version 5
+        self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
         """One sample a request. Log-probabilities are of the distribution that was sampled from, at its temperature."""
@@ -84,13 +87,11 @@ class TransformersBackend:
         uniform = np.stack([np.random.default_rng(r.seed).random(sampling.max_tokens) for r in requests])
         ids: list[list[int]] = [[] for _ in requests]
         logprobs: list[list[float]] = [[] for _ in requests]
-        open_rows, cache = set(range(len(requests))), None
+        open_rows = set(range(len(requests)))
+        cache = {self._cache_name: DynamicCache(config=self.model.config)}
         for step in range(sampling.max_tokens):
             places = (mask.cumsum(1) - 1).clamp(min=0)[:, -inputs.shape[1] :]
-            out = self.model(
-                input_ids=inputs, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True
-            )
-            cache = out.past_key_values
+            out = self.model(input_ids=inputs, attention_mask=mask, position_ids=places, use_cache=True, **cache)
             chosen, values = _choose(out.logits[:, -1].float(), uniform[:, step], sampling.temperature)
             for row in sorted(open_rows):
                 ids[row].append(int(chosen[row]))
