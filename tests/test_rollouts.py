@@ -119,7 +119,8 @@ class Odd:
 )
 def test_a_backend_that_fails_is_an_error_that_names_the_rollout(how: str, why: str) -> None:
     backend, todo = Odd(how), planned()
-    results, started = [], time.monotonic()
+    results: list[Trajectory] = []
+    started = time.monotonic()
     with pytest.raises(BackendError, match=f"batch of {todo[2].id}.*{why}|{why}.*batch of {todo[2].id}"):
         results.extend(run(todo, backend, WPB, sampling=Sampling(), profile=PROFILE, generate_timeout=0.5))
     assert time.monotonic() - started < 10

@@ -20,7 +20,8 @@ def tokenizer() -> Any:
     made = Tokenizer(models.BPE(vocab={char: index for index, char in enumerate(alphabet)}, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.decoder = decoders.ByteLevel()
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>", pad_token="<end>")
+    make: Any = PreTrainedTokenizerFast
+    wrapped = make(tokenizer_object=made, eos_token="<end>", pad_token="<end>")
     wrapped.chat_template = TEMPLATE
     return wrapped
 
