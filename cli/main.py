@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "prompt": ("weightgym.cli.prompt:prompt", "Print what the model is shown for a task."),
     "score": ("weightgym.cli.score:score", "Score a file of answers, or one answer."),
     "rollout": ("weightgym.cli.rollout:rollout", "Let a policy answer tasks, and score its answers."),
+    "train": ("weightgym.cli.train:train", "Fine-tune a language model with GRPO."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
 }
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from weightgym.envs.registry import EnvSpec
 from weightgym.rewards.batch import PENDING, Pending, ScoreItem, score_batch
+from weightgym.rewards.batch_worker import load_scorer, score_one
 from weightgym.rewards.contracts import BackendError, Score, Task, canonical_json, sha256_hex
 from weightgym.rollouts.backend import Backend, Request, Sample, Sampling
 from weightgym.rollouts.trajectory import Step, Trajectory
@@ -23,30 +24,31 @@ _TICK = 0.05
 
 @dataclass(frozen=True)
 class Job:
-    """One rollout to make: sample ``index`` of a task."""
+    """One rollout to make: sample ``index`` of a group, whose members answer the same task."""
 
     task: Task
     index: int
     seed: int
+    label: str = ""  #: tells groups of the same task apart
 
     @property
     def id(self) -> str:
         """Its name within the run."""
-        return f"{self.task.env}/{self.task.id}#{self.index}"
+        return f"{self.group}#{self.index}"
 
     @property
     def group(self) -> str:
-        """The samples of one task."""
-        return f"{self.task.env}/{self.task.id}"
+        """The name of its group within the run."""
+        return f"{self.task.env}/{self.task.id}" + (f"@{self.label}" if self.label else "")
 
 
-def jobs(tasks: Sequence[Task], samples: int, seed: int) -> list[Job]:
-    """``samples`` rollouts of each task. A rollout's seed is a hash of (seed, env, task, index)."""
-    return [Job(task, index, _seed(seed, task, index)) for task in tasks for index in range(samples)]
+def jobs(tasks: Sequence[Task], samples: int, seed: int, *, label: str = "") -> list[Job]:
+    """``samples`` rollouts of each task. A rollout's seed is a hash of (seed, label, env, task, index)."""
+    return [Job(task, index, _seed(seed, label, task, index), label) for task in tasks for index in range(samples)]
 
 
-def _seed(seed: int, task: Task, index: int) -> int:
-    return int(sha256_hex(canonical_json(["rollout", seed, task.env, task.id, index]))[:15], 16)
+def _seed(seed: int, label: str, task: Task, index: int) -> int:
+    return int(sha256_hex(canonical_json(["rollout", seed, label, task.env, task.id, index]))[:15], 16)
 
 
 def run(
@@ -63,7 +65,8 @@ def run(
     """Make single-turn rollouts; yields each as its score comes. Their content depends on neither order nor workers.
 
     Args:
-        workers: scoring processes.
+        workers: scoring processes. 0: score in this process, one after the other, which is quickest where scoring
+            takes milliseconds; then ``score_timeout`` must be None.
         score_timeout: wall seconds that one scoring may take; then the rollout has status ``timeout``.
         generate_timeout: wall seconds that one call of the backend may take.
 
@@ -73,6 +76,8 @@ def run(
     """
     if entry.max_turns != 1:
         raise ValueError(f"{entry.name} has {entry.max_turns} turns: only single-turn environments can be run yet")
+    if workers == 0 and score_timeout is not None:
+        raise ValueError("score_timeout needs scoring processes: give 1 worker or more")
     written: dict[str, _Written] = {}
     made = _Generation(todo, backend, sampling, generate_timeout)
 
@@ -84,13 +89,25 @@ def run(
             written[one.job.id] = one
             yield ScoreItem(one.job.id, one.job.task, one.sample.content)
 
-    scores = score_batch(items(), scorer=entry.scorer, profile=profile, workers=workers, item_timeout=score_timeout)
+    if workers == 0:
+        scores = _score_here(items(), entry, profile)
+    else:
+        scores = score_batch(items(), scorer=entry.scorer, profile=profile, workers=workers, item_timeout=score_timeout)
     try:
         for key, score in scores:
             yield _trajectory(written.pop(str(key)), score, backend.name)
     finally:
         made.stop()
         scores.close()
+
+
+def _score_here(
+    items: Iterator[ScoreItem | Pending], entry: EnvSpec, profile: str
+) -> Generator[tuple[int | str, Score], None, None]:
+    scorer = load_scorer(entry.scorer)
+    for item in items:
+        if item is not PENDING:
+            yield item.key, score_one(scorer, item.task, item.completion, profile=profile)
 
 
 @dataclass(frozen=True)

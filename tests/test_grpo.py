@@ -1,0 +1,232 @@
+"""The trainer: it learns, a killed run ends as an unbroken one, and what is wrong is loud at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import digits_env
+import pytest
+import tiny_models
+import torch
+from click.testing import CliRunner
+from PIL import Image
+from safetensors.torch import load_file
+
+from weightgym.cli.main import cli
+from weightgym.envs import registry
+from weightgym.rollouts.store import read as read_rollouts
+from weightgym.trainers.config import Config, check
+from weightgym.trainers.grpo import Trainer, UnhealthyRun
+from weightgym.trainers.metrics import MEANINGS
+from weightgym.trainers.metrics import read as read_metrics
+
+
+@pytest.fixture(autouse=True)
+def digits() -> Iterator[None]:
+    torch.set_num_threads(1)
+    with registry.override(digits_env.SPEC):
+        yield
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_models.model().save_pretrained(folder)
+    tiny_models.tokenizer().save_pretrained(folder)
+    return folder
+
+
+def config(model: Path, output: Path, **changes: Any) -> Config:
+    fields: dict[str, Any] = {
+        "model": str(model),
+        "output": output,
+        "env": "digits",
+        "tasks": ["one", "two"],
+        "steps": 4,
+        "checkpoint_every": 2,
+        "rollout": {"groups": 2, "group_size": 4, "max_tokens": 8},
+        "optimiser": {"learning_rate": 0.01},
+        "limits": {"truncated": 1.0},
+    }
+    for name, value in changes.items():
+        fields[name] = fields[name] | value if isinstance(value, dict) and name in fields else value
+    return check(fields, "test")
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    """Of the run's last checkpoint."""
+    return {name: t.numpy().tobytes() for name, t in load_file(folder / "checkpoint" / "model.safetensors").items()}
+
+
+def without_seconds(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in rows]
+
+
+@pytest.mark.slow
+def test_the_reward_rises(model: Path, tmp_path: Path) -> None:
+    wanted = config(
+        model,
+        tmp_path / "run",
+        steps=40,
+        rollout={"groups": 8, "group_size": 8, "max_tokens": 12},
+        evaluation={"tasks": ["three"], "samples": 16},
+    )
+    rows = list(Trainer(wanted).train())
+    rewards = [row["reward/mean"] for row in rows if "reward/mean" in row]
+    evaluations = [row["eval/reward"] for row in rows if "eval/reward" in row]
+    assert sum(rewards[:3]) / 3 < 0.15
+    assert sum(rewards[-3:]) / 3 > 0.6
+    assert len(evaluations) == 2
+    assert evaluations[1] > evaluations[0] + 0.3  # on a task that it was never trained on
+
+
+def test_a_resumed_run_is_an_unbroken_one(model: Path, tmp_path: Path) -> None:
+    evaluation = {"evaluation": {"tasks": ["three"], "samples": 4, "every": 2}}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    list(Trainer(config(model, whole, **evaluation)).train())
+    steps = Trainer(config(model, broken, **evaluation)).train()
+    for row in steps:
+        if row["step"] == 3:  # one after the checkpoint; the fourth is never made
+            break
+    with (broken / "rollouts.jsonl").open("ab") as file:
+        file.write(b'{"id": "half a li')
+    again = Trainer(config(model, broken, **evaluation), resume=True)
+    assert again.step == 2
+    list(again.train())
+    assert weights(broken) == weights(whole)
+    assert without_seconds(read_metrics(broken / "metrics.jsonl")) == without_seconds(
+        read_metrics(whole / "metrics.jsonl")
+    )
+    stories = [
+        [(one.id, one.token_ids, one.logprobs, one.score.reward) for one in read_rollouts(run / "rollouts.jsonl")]
+        for run in (whole, broken)
+    ]
+    assert stories[0] == stories[1]
+    assert len(stories[0]) == 4 * 8
+    assert len({id for id, *_ in stories[0]}) == 4 * 8
+
+
+def test_a_run_can_be_made_longer_but_not_changed(model: Path, tmp_path: Path) -> None:
+    long, short = tmp_path / "long", tmp_path / "short"
+    list(Trainer(config(model, long)).train())
+    list(Trainer(config(model, short, steps=2)).train())
+    with pytest.raises(ValueError, match="holds a run already"):
+        Trainer(config(model, short))
+    with pytest.raises(ValueError, match="is of another configuration"):
+        Trainer(config(model, short, optimiser={"learning_rate": 0.02}), resume=True)
+    list(Trainer(config(model, short), resume=True).train())
+    assert weights(short) == weights(long)
+
+
+@pytest.mark.parametrize("loss", ["grpo", "dr_grpo", "dapo", "bnpo", "gspo", "cispo"])
+def test_micro_batches_change_nothing_but_memory(model: Path, tmp_path: Path, loss: str) -> None:
+    found = []
+    for size in (1, 3, 8):
+        folder = tmp_path / str(size)
+        # Small steps: Adam's first one makes a whole step of the sign of a rounding error.
+        changes = {"steps": 1, "loss": {"name": loss}, "optimiser": {"micro_batch": size, "learning_rate": 1e-4}}
+        (row,) = Trainer(config(model, folder, **changes)).train()
+        found.append((row["loss"], row["gradient/norm"]))
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-4, abs=1e-6)
+
+
+def test_every_setting_changes_the_run(model: Path, tmp_path: Path) -> None:
+    """A field that nothing reads would leave the weights alone."""
+    changes: dict[str, dict[str, Any]] = {
+        "base": {},
+        "seed": {"seed": 1},
+        "tasks": {"tasks": ["two"]},
+        "groups": {"rollout": {"groups": 3}},
+        "group_size": {"rollout": {"group_size": 5}},
+        "max_tokens": {"rollout": {"max_tokens": 9}},
+        "temperature": {"rollout": {"temperature": 0.8}},
+        "long": {"rollout": {"max_tokens": 80}},  # some end early, so that rows of a loss count differently
+        "loss": {"rollout": {"max_tokens": 80}, "loss": {"name": "grpo"}},
+        "advantage": {"loss": {"advantage": "none"}, "optimiser": {"clip_norm": 1e6}},
+        "learning_rate": {"optimiser": {"learning_rate": 0.02}},
+        "weight_decay": {"optimiser": {"weight_decay": 0.1}},
+        "beta1": {"optimiser": {"beta1": 0.5}},
+        "beta2": {"optimiser": {"beta2": 0.9}},
+        "clip_norm": {"optimiser": {"clip_norm": 0.001}},
+    }
+    made = {}
+    for name, change in changes.items():
+        list(Trainer(config(model, tmp_path / name, **({"steps": 2} | change))).train())
+        made[name] = weights(tmp_path / name)["model.embed_tokens.weight"]
+    same = {(one, two) for one in made for two in made if one < two and made[one] == made[two]}
+    assert not same
+
+
+def test_our_faults_are_dropped_and_too_many_stop_the_run(model: Path, tmp_path: Path) -> None:
+    mixed = config(model, tmp_path / "mixed", tasks=["one", "broken"], rollout={"groups": 12}, limits={"faults": 0.9})
+    rows = list(Trainer(mixed).train())
+    assert any(0 < row["rollout/faults"] < 1 for row in rows)
+    for one in read_rollouts(tmp_path / "mixed" / "rollouts.jsonl"):
+        assert (one.score.reward is None) == (one.task == "broken")
+    alone = Trainer(config(model, tmp_path / "alone", tasks=["broken"]))
+    with pytest.raises(UnhealthyRun, match=r"step 1: rollout/faults is 1\.000, limits\.faults is 0\.5"):
+        list(alone.train())
+    allowed = Trainer(config(model, tmp_path / "allowed", tasks=["broken"], limits={"faults": 1.0}))
+    with pytest.raises(UnhealthyRun, match="step 1: not one of 8 rollouts has a reward"):
+        list(allowed.train())
+
+
+def test_truncation_and_stale_weights_are_loud_at_step_1(model: Path, tmp_path: Path) -> None:
+    cut = Trainer(config(model, tmp_path / "cut", limits={"truncated": 0.5}))
+    with pytest.raises(UnhealthyRun, match=r"step 1: rollout/truncated is .*, limits\.truncated is 0\.5"):
+        list(cut.train())
+    stale = Trainer(config(model, tmp_path / "stale"))
+    stale.backend.model = tiny_models.model(seed=1)  # samples from other weights than are trained
+    before = {name: tensor.clone() for name, tensor in stale.model.named_parameters()}
+    with pytest.raises(UnhealthyRun, match=r"step 1: trainer and sampler differ by .* are their weights the same\?"):
+        list(stale.train())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in stale.model.named_parameters())
+
+
+def test_what_a_run_leaves_behind(model: Path, tmp_path: Path) -> None:
+    list(Trainer(config(model, tmp_path / "run")).train())
+    rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert all(row.keys() <= MEANINGS.keys() for row in rows)
+    assert all(row["sampling/logp_diff_mean"] < 1e-4 for row in rows)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["steps"] == 4
+    assert [one.policy_version for one in read_rollouts(tmp_path / "run" / "rollouts.jsonl")] == [
+        step for step in range(4) for _ in range(8)
+    ]
+
+
+TOML = """
+model = "{model}"
+output = "{output}"
+env = "digits"
+tasks = ["one"]
+steps = 2
+[rollout]
+groups = 2
+group_size = 4
+max_tokens = 6
+[limits]
+truncated = 1.0
+"""
+
+
+def test_the_command(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(TOML.format(model=model, output=tmp_path / "run"))
+    done = CliRunner().invoke(cli, ["train", str(file), "--rollout.groups", "3", "--steps=3"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "step 3: reward" in done.output
+    assert len(list(read_rollouts(tmp_path / "run" / "rollouts.jsonl"))) == 3 * 3 * 4
+    with Image.open(tmp_path / "run" / "rewards.png") as picture:
+        assert picture.format == "PNG"
+    again = CliRunner().invoke(cli, ["train", str(file)])
+    assert again.exit_code == 1
+    assert "--resume goes on with it" in again.output
+    longer = CliRunner().invoke(cli, ["train", str(file), "--rollout.groups", "3", "--steps=4", "--resume"])
+    assert longer.exit_code == 0, longer.output
+    assert "step 4: reward" in longer.output
+    assert "step 3: reward" not in longer.output
