@@ -2,7 +2,7 @@
 
 ``A[i] = (r[i] - mean(r)) / (s + epsilon)``, where ``mean`` is that of the group, and ``scale`` says what ``s`` is:
 
-- ``group``: the group's own standard deviation, as GRPO (Shao et al., arXiv:2402.03300, section 4.1) has it.
+- ``group``: the group's own standard deviation, as GRPO (Shao et al., arXiv:2402.03300) has it.
 - ``batch``: the standard deviation of the centred rewards of all groups together, as in the group-baseline form of
   REINFORCE++ (Hu et al., arXiv:2501.03262). "Tricks or Traps?" (arXiv:2508.08221) and TRL's ``scale_rewards="batch"``
   take the deviation of the raw rewards, in which an easy and a hard group count as spread; ours does not.

@@ -7,27 +7,27 @@ the number of rows with a trained token and ``M`` the number of trained tokens o
     s  = exp(mean_t(logp - old_logp))                      ratio of the row (a geometric mean)
     f(r) = min(min(r, delta) A, clip(r, 1 - clip_low, 1 + clip_high) A)
     w  = weight against the mismatch, below; it has no gradient
-    kl = exp(ref_logp - logp) - (ref_logp - logp) - 1      "k3" of arXiv:2402.03300, eq. 4; ref_logp has no gradient
+    kl = exp(ref_logp - logp) - (ref_logp - logp) - 1      "k3" of arXiv:2402.03300; ref_logp has no gradient
 
 the losses to minimise are
 
-    grpo     1/N sum_i 1/n_i sum_t -w f(r)                 Shao et al., arXiv:2402.03300, eq. 3
+    grpo     1/N sum_i 1/n_i sum_t -w f(r)                 Shao et al., arXiv:2402.03300
     dr_grpo  1/(N max_tokens) sum_i sum_t -w f(r)          Liu et al., arXiv:2503.20783 (use scale "none" with it)
-    dapo     1/M sum_i sum_t -w f(r)                       Yu et al., arXiv:2503.14476, eq. 8; clips 0.2 and 0.28
+    dapo     1/M sum_i sum_t -w f(r)                       Yu et al., arXiv:2503.14476; clips 0.2 and 0.28
     bnpo     1/M sum_i sum_t -w f(r)                       TRL's loss of that name; clips 0.2 and 0.2
-    gspo     1/N sum_i 1/n_i sum_t -w f(s)                 Zheng et al., arXiv:2507.18071, eq. 5; clips 3e-4 and 4e-4
-    cispo    1/M sum_i sum_t -w sg(clip(r)) A logp         MiniMax-M1, arXiv:2506.13585, eq. 4 (sg: no gradient)
+    gspo     1/N sum_i 1/n_i sum_t -w f(s)                 Zheng et al., arXiv:2507.18071; clips 3e-4 and 4e-4
+    cispo    1/M sum_i sum_t -w sg(clip(r)) A logp         MiniMax-M1, arXiv:2506.13585 (sg: no gradient)
 
 each plus ``kl_coefficient * kl``, averaged in the same way but not weighted by ``w`` (as in TRL). Where sources differ:
 
-- The papers of DAPO and CISPO average tokens within each prompt's group, then over prompts; their code (verl) and TRL
-  take the tokens of the batch, and so do we. TRL's bnpo counts the tokens of the *micro*-batch, so its gradient depends
-  on how the batch was split; counted over the whole batch, only the clips tell it from dapo. (arXiv:2506.02864 uses the
-  name BNPO for a normalisation of rewards, which is something else.)
+- The papers of DAPO and CISPO average tokens within each prompt's group, then over prompts; verl (DAPO's code) and TRL
+  take the tokens of the batch, and so do we. TRL's bnpo counts the tokens of the *micro*-batch, so its gradient
+  depends on how the batch was split; counted over the whole batch, only the clips tell it from dapo.
+  (arXiv:2506.02864 uses the name BNPO for a normalisation of rewards, which is something else.)
 - Dr. GRPO's paper has no divisor but the group's size; the constant ``max_tokens`` is that of its authors' code.
 - CISPO's clip is ``[1 - clip_low, 1 + clip_high]`` as in the paper, which turns the lower side off and doesn't print
-  the upper one; ours is 1 + 4 (arXiv:2510.13786 finds 4 to 8 alike). TRL names that sum, 5, ``epsilon_high``.
-- ``delta`` bounds the ratio where ``A < 0``, which ``clip`` leaves open: INTELLECT-2, arXiv:2505.07291, section 3.4.
+  the upper one; ours is 1 + 4, after TRL's recipe for ScaleRL (arXiv:2510.13786). TRL's ``epsilon_high`` is the sum, 5.
+- ``delta`` bounds the ratio where ``A < 0``, which ``clip`` leaves open: INTELLECT-2, arXiv:2505.07291.
 
 Correction of the mismatch, with ``d = old_logp - sampler_logp`` (same weights, two programs):
 
