@@ -161,6 +161,13 @@ def test_every_setting_changes_the_run(model: Path, tmp_path: Path) -> None:
     assert not same
 
 
+def test_threads_are_set(model: Path, tmp_path: Path) -> None:
+    Trainer(config(model, tmp_path / "run", threads=2))
+    assert torch.get_num_threads() == 2
+    Trainer(config(model, tmp_path / "other", threads=1))
+    assert torch.get_num_threads() == 1
+
+
 def test_our_faults_are_dropped_and_too_many_stop_the_run(model: Path, tmp_path: Path) -> None:
     mixed = config(model, tmp_path / "mixed", tasks=["one", "broken"], rollout={"groups": 12}, limits={"faults": 0.9})
     rows = list(Trainer(mixed).train())

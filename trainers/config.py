@@ -80,6 +80,7 @@ class Config(_Section):
     profile: str | None = Field(None, description="Of training rewards. Default: the environment's own.")
     steps: int = Field(100, ge=1)
     seed: int = Field(0, ge=0)
+    threads: int = Field(0, ge=0, description="Of torch on the CPU. 0: its own choice; 1 is best for tiny models.")
     checkpoint_every: int = Field(10, ge=1, description="Steps between checkpoints.")
     rollout: Rollout = Rollout()
     loss: Loss = Loss()

@@ -52,6 +52,8 @@ class Trainer:
 
     def __init__(self, config: Config, *, resume: bool = False) -> None:
         self.config = config
+        if config.threads:
+            torch.set_num_threads(config.threads)
         self.entry = registry.spec(config.env)
         self.tasks = [self.entry.tasks.task(id) for id in config.tasks]
         self.eval_tasks = [self.entry.tasks.task(id) for id in config.evaluation.tasks]
