@@ -58,9 +58,9 @@ def rollout(
 ) -> None:
     """Let POLICY answer tasks, and score its answers.
 
-    POLICY is a model's folder or Hub name (needs the extra `train`), or scripted:empty, scripted:garbage or
-    scripted:echo. Each rollout is written as it ends, with its tokens and log-probabilities, so that a broken off run
-    goes on with --resume. Exit code: 0 if every rollout got a reward, else 1.
+    POLICY is a model's folder, a Hub name or tiny-writer (these need the extra `train`), or scripted:empty,
+    scripted:garbage or scripted:echo. Each rollout is written as it ends, with its tokens and log-probabilities, so
+    that a broken off run goes on with --resume. Exit code: 0 if every rollout got a reward, else 1.
     """
     from rich.console import Console
     from rich.progress import track

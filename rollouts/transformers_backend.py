@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
+from weightgym.rollouts.tiny_writer_path import tiny_writer_path
 from weightgym.rollouts.trajectory import FinishReason
 
 
@@ -40,8 +41,8 @@ class TransformersBackend:
     through the rounding of a batched forward pass.
 
     Args:
-        model: a folder or a Hub name, or a model that is there already (then ``tokenizer`` is needed too). It is used
-            as it is, weights and device included.
+        model: a folder, a Hub name, or ``tiny-writer`` (which the package ships); or a model that is there already
+            (then ``tokenizer`` is needed too), used as it is, weights and device included.
         batch_size: sequences at once.
 
     Raises:
@@ -127,6 +128,8 @@ class TransformersBackend:
 
 
 def _load(name: str) -> tuple[Any, Any]:
+    if name == "tiny-writer":
+        name = str(tiny_writer_path())
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
         return model.eval(), AutoTokenizer.from_pretrained(name)

@@ -73,7 +73,7 @@ class Limits(_Section):
 class Config(_Section):
     """One run of GRPO."""
 
-    model: str = Field(description="Folder or Hub name.")
+    model: str = Field(description="Folder, Hub name, or tiny-writer (shipped).")
     output: Path = Field(description="Folder of the run.")
     tasks: tuple[str, ...] = Field(min_length=1, description="Task ids to train on.")
     env: str = "weight-program"
