@@ -73,6 +73,5 @@ def _read(output: Path) -> tuple[list[str], list[str]]:
         if line.startswith("# "):
             refused.append(line[2:].partition(":")[0])
         else:
-            game, changes = variants.split(line)
-            made.append(game + "@" + ",".join(f"{key}={value}" for key, value in changes.items() if key != "CAP"))
+            made.append(variants.without_cap(line))
     return made, refused

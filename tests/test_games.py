@@ -47,21 +47,25 @@ def play_plainly(game: str, seed: int, actions: list[int]) -> tuple[list[bytes],
     return seen, rewards, over
 
 
+def check_plain_is_compiled(game: str, seed: int, actions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    """One whole episode: every observation and reward, and that it ends by itself."""
+    engine, _ = simulate.find_engine()
+    assert engine is not None
+    rows, rewards, _, terminal = engine.loop.trace(
+        engine.game(game), channel_masks(game), seed, actions.astype(np.uint8).tobytes(), 0.1
+    )
+    seen, wanted, over = play_plainly(game, seed, actions.tolist())
+    assert over
+    assert terminal
+    assert np.frombuffer(rewards, np.int32).tolist() == wanted
+    assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen
+
+
 @pytest.mark.parametrize("policy", ["uniform", "restless", "constant"])
 @pytest.mark.parametrize("game", GAMES)
 def test_plain_run_is_the_compiled_run(game: str, policy: str) -> None:
-    engine, _ = simulate.find_engine()
-    assert engine is not None
     for seed in range(EPISODES):
-        actions = choices(policy, seed, WPB.max_actions)
-        rows, rewards, _, terminal = engine.loop.trace(
-            engine.game(game), channel_masks(game), seed, actions.astype(np.uint8).tobytes(), 0.1
-        )
-        seen, wanted, over = play_plainly(game, seed, actions.tolist())
-        assert over
-        assert terminal
-        assert np.frombuffer(rewards, np.int32).tolist() == wanted
-        assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen
+        check_plain_is_compiled(game, seed, choices(policy, seed, WPB.max_actions))
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -149,18 +153,9 @@ def test_what_varies_is_declared_and_named(game: str) -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_extreme_variants_run_plainly_and_compiled_alike(game: str) -> None:
-    engine, _ = simulate.find_engine()
-    assert engine is not None
     vary = builtin.module(game).VARY
     first, last = (variants.name(game, {name: vary[name][pick] for name in vary}) for pick in (0, -1))
     for seed in range(3):
         actions = choices("restless", seed, WPB.max_actions)
         assert play_plainly(first, seed, actions.tolist())[2]
-        rows, rewards, _, terminal = engine.loop.trace(
-            engine.game(last), channel_masks(last), seed, actions.astype(np.uint8).tobytes(), 0.1
-        )
-        seen, wanted, over = play_plainly(last, seed, actions.tolist())
-        assert over
-        assert terminal
-        assert np.frombuffer(rewards, np.int32).tolist() == wanted
-        assert [board.tobytes() for board in unpack(np.frombuffer(rows, np.uint64))] == seen
+        check_plain_is_compiled(last, seed, actions)

@@ -101,10 +101,9 @@ class Solver:
     def _evaluate(self, threads: int) -> Evaluation:
         weights = self._network()
         episodes = simulate(self.game, weights, _EVALUATION, threads=threads)
-        score = float(episodes.scores.mean())
+        score, length = episodes.mean_score, episodes.mean_length
         if score > self.best_score:
             self.best_score, self.best = score, weights
-        length = float(episodes.lengths.mean())
         result = Evaluation(self.progress.generation, score, length, float(self.best_score), self.progress.fitness)
         with self.curve.open("a") as file:
             file.write(json.dumps(asdict(result)) + "\n")

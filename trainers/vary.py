@@ -60,9 +60,9 @@ def derive(name: str, *, generations: int, threads: int) -> Derived:
         refused = f"uniform play scores {uniform:.2f} of a cap of {cap}"
     elif constant >= baselines.MOST_CONSTANT * cap:
         refused = f"a constant action scores {constant:.2f} of a cap of {cap}"
-    whole = f"{game}@" + ",".join(f"{key}={value}" for key, value in sorted((changes | {"CAP": str(cap)}).items()))
+    whole = variants.join(game, changes | {"CAP": str(cap)})
     return Derived(name if refused else whole, skilled, uniform, constant, refused)
 
 
 def _mean_score(game: str, weights: Weights, threads: int) -> float:
-    return float(simulate(game, weights, profile("wpb-v1"), threads=threads).scores.mean())
+    return simulate(game, weights, profile("wpb-v1"), threads=threads).mean_score

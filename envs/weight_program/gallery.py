@@ -5,7 +5,6 @@ Everything on it is computed, and has the same bits on every machine: :func:`sta
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightgym.envs.weight_program.pictures import board_pixels
+from weightgym.envs.weight_program.prompt import builtin_rules, lit_by
 from weightgym.envs.weight_program.references import reference_answer
 from weightgym.envs.weight_program.render import spread
 from weightgym.envs.weight_program.rules import RULES
@@ -85,34 +85,25 @@ def entry(id: str, *, threads: int = 1) -> Entry:
     return Entry(
         id=id,
         **(_original(game) if source == "original" else _builtin(game)),
+        lit_by=lit_by(game),
         uniform=baselines.uniform(game, threads=threads),
         constant=baselines.best_constant(game, threads=threads),
-        reference=_mean(skilled.scores),
-        length=_mean(skilled.lengths),
+        reference=skilled.mean_score,
+        length=skilled.mean_length,
         pixels=_strip(record_episode(game, weights, rules, 0).observations),
     )
 
 
-def _mean(values: npt.NDArray[np.int64] | npt.NDArray[np.int32]) -> float:
-    return int(values.sum()) / len(values)
-
-
 def _original(game: str) -> dict[str, Any]:
-    lit_by = tuple(
-        ", ".join(name for name, targets in CHANNEL_MAPS[game].items() if channel in targets)
-        for channel in range(len(LAYOUT))
-    )
-    return {"family": "minatar", "rules": RULES[game], "lit_by": lit_by, "varies": "", "cap": CAPS[game]}
+    return {"family": "minatar", "rules": RULES[game], "varies": "", "cap": CAPS[game]}
 
 
 def _builtin(game: str) -> dict[str, Any]:
     module = builtin.module(game)
-    rules = inspect.cleandoc(module.__doc__ or "") + f"\n\nActions: {module.ACTIONS}."
     varies = "; ".join(
         f"`{name}` {getattr(module, name)} (or {', '.join(map(str, values))})" for name, values in module.VARY.items()
     )
-    lit_by = tuple(module.CHANNELS.get(channel, "") for channel in range(len(LAYOUT)))
-    return {"family": module.FAMILY, "rules": rules, "lit_by": lit_by, "varies": varies, "cap": module.CAP}
+    return {"family": module.FAMILY, "rules": builtin_rules(game), "varies": varies, "cap": module.CAP}
 
 
 def _strip(observations: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:

@@ -106,16 +106,12 @@ def original_prompt(game: str) -> str:
     Raises:
         TaskError: MinAtar, whose source it shows, is not installed or is another version.
     """
-    lit_by = [
-        ", ".join(native for native, targets in CHANNEL_MAPS[game].items() if channel in targets)
-        for channel in range(len(LAYOUT))
-    ]
     return _prompt(
         game,
         rules=RULES[game],
         source_note=_ORIGINAL_NOTE,
         source=minatar.source(game),
-        channels=_channel_table("lit by (the game's own channel names)", lit_by),
+        channels=_channel_table("lit by (the game's own channel names)", lit_by(game)),
         losses=LOSSES[game],
         cap=CAPS[game],
     )
@@ -124,16 +120,29 @@ def original_prompt(game: str) -> str:
 def builtin_prompt(game: str) -> str:
     """The user message of ``builtin/<game>``, or of a variant of it."""
     module = builtin.module(game)
-    lit_by = [module.CHANNELS.get(channel, "") for channel in range(len(LAYOUT))]
     return _prompt(
         game,
-        rules=inspect.cleandoc(module.__doc__ or "") + f"\n\nActions: {module.ACTIONS}.",
+        rules=builtin_rules(game),
         source_note=_BUILTIN_NOTE,
         source=builtin.source(game),
-        channels=_channel_table("lit by", lit_by),
+        channels=_channel_table("lit by", lit_by(game)),
         losses="Things on one cell and channel look like one.",
         cap=module.CAP,
     )
+
+
+def builtin_rules(game: str) -> str:
+    """The rules of a built-in game in prose, with its actions."""
+    module = builtin.module(game)
+    return inspect.cleandoc(module.__doc__ or "") + f"\n\nActions: {module.ACTIONS}."
+
+
+def lit_by(game: str) -> tuple[str, ...]:
+    """What lights each of the six input channels: an original's own channels, or a built-in game's things in prose."""
+    if game not in CHANNEL_MAPS:
+        return tuple(builtin.module(game).CHANNELS.get(channel, "") for channel in range(len(LAYOUT)))
+    maps = CHANNEL_MAPS[game].items()
+    return tuple(", ".join(native for native, targets in maps if channel in targets) for channel in range(len(LAYOUT)))
 
 
 def _prompt(game: str, *, source: str, **fields: object) -> str:
@@ -150,6 +159,6 @@ def _prompt(game: str, *, source: str, **fields: object) -> str:
     )
 
 
-def _channel_table(heading: str, lit_by: list[str]) -> str:
-    rows = [f"| {index} | {LAYOUT[index]} | {text or 'nothing in this game'} |" for index, text in enumerate(lit_by)]
+def _channel_table(heading: str, texts: tuple[str, ...]) -> str:
+    rows = [f"| {index} | {LAYOUT[index]} | {text or 'nothing in this game'} |" for index, text in enumerate(texts)]
     return "\n".join([f"| channel | name | {heading} |", "|---|---|---|", *rows])

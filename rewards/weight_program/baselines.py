@@ -27,5 +27,4 @@ def _mean_score(game: str, action: int | None, threads: int) -> float:
     weights = zero_weights()
     if action is not None:
         tensors(weights)["b3"][action] = _CERTAIN
-    scores = simulate(game, weights, profile("wpb-v1"), threads=threads).scores
-    return int(scores.sum()) / len(scores)
+    return simulate(game, weights, profile("wpb-v1"), threads=threads).mean_score

@@ -90,12 +90,9 @@ def _played(task: Task, text: str, rules: Profile, threads: int, backend: Backen
     if task.data["source"] == "synth":
         cap = grade.cap(task)
         scores, lengths = grade.native(task, edits.weights, rules, threads=threads)
-        total = math.fsum(scores)
-    else:
-        cap = float(str(task.data["cap"]))
-        episodes = simulate(str(task.data["game"]), edits.weights, rules, threads=threads, backend=backend)
-        total, lengths = int(episodes.scores.sum()), episodes.lengths
-    return _Result(total / rules.episodes, int(lengths.sum()) / rules.episodes, cap, edits.count)
+        return _Result(math.fsum(scores) / len(scores), int(lengths.sum()) / len(lengths), cap, edits.count)
+    episodes = simulate(str(task.data["game"]), edits.weights, rules, threads=threads, backend=backend)
+    return _Result(episodes.mean_score, episodes.mean_length, float(str(task.data["cap"])), edits.count)
 
 
 def _check_task(task: Task) -> None:

@@ -47,6 +47,16 @@ class Episodes:
     scores: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
 
+    @property
+    def mean_score(self) -> float:
+        """An integer sum, divided once."""
+        return int(self.scores.sum()) / len(self.scores)
+
+    @property
+    def mean_length(self) -> float:
+        """Likewise."""
+        return int(self.lengths.sum()) / len(self.lengths)
+
 
 @dataclass(frozen=True)
 class EpisodeTrace:

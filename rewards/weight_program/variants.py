@@ -27,7 +27,18 @@ def split(name: str) -> tuple[str, dict[str, str]]:
 
 def name(game: str, changes: Mapping[str, Number]) -> str:
     """The name of a variant. Without changes: the game's own."""
-    return game + ("@" if changes else "") + ",".join(f"{key}={changes[key]!r}" for key in sorted(changes))
+    return join(game, {key: repr(value) for key, value in changes.items()})
+
+
+def join(game: str, changes: Mapping[str, str]) -> str:
+    """The name out of what :func:`split` gives."""
+    return game + ("@" if changes else "") + ",".join(f"{key}={changes[key]}" for key in sorted(changes))
+
+
+def without_cap(name: str) -> str:
+    """The variant with its game's own cap."""
+    game, changes = split(name)
+    return join(game, {key: value for key, value in changes.items() if key != "CAP"})
 
 
 def names(game: str, vary: Vary) -> Iterator[str]:
