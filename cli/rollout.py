@@ -12,7 +12,6 @@ from weightgym.cli.console import DEFAULT_ENV
 from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
 
 if TYPE_CHECKING:
-    from weightgym.rollouts.backend import Backend
     from weightgym.rollouts.trajectory import Trajectory
 
 _EPILOG = """\b
@@ -68,6 +67,7 @@ def rollout(
     from weightgym.cli.console import cores
     from weightgym.envs import registry
     from weightgym.rollouts.backend import Sampling
+    from weightgym.rollouts.backends import BackendOptions, open_backend
     from weightgym.rollouts.run import jobs, run
     from weightgym.rollouts.store import Store, StoreError
 
@@ -84,7 +84,7 @@ def rollout(
         todo = [job for job in planned if job.id not in store.kept]
         made = list(store.kept.values())
         if todo:
-            backend = _backend(policy, batch_size)
+            backend = open_backend(policy, BackendOptions(batch_size=batch_size))
             sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
             results = run(
                 todo,
@@ -99,22 +99,6 @@ def rollout(
                 made.append(one)
             backend.close()
     _report(made, len(store.kept), output)
-
-
-def _backend(policy: str, batch_size: int) -> Backend:
-    from weightgym.envs.registry import suggest
-    from weightgym.rollouts.scripted import SCRIPTS, ScriptedBackend
-
-    kind, _, name = policy.partition(":")
-    if kind == "scripted":
-        if name not in SCRIPTS:
-            raise click.BadParameter(f"no script {name!r}{suggest(name, SCRIPTS)}", param_hint="POLICY")
-        return ScriptedBackend(name, SCRIPTS[name])
-    try:
-        from weightgym.rollouts.transformers_backend import TransformersBackend
-    except ImportError as error:
-        raise click.ClickException(f"models need {error.name}: pip install 'weightgym[train]'") from error
-    return TransformersBackend(policy, batch_size=batch_size)
 
 
 def _report(made: list[Trajectory], kept: int, output: Path) -> None:

@@ -40,6 +40,7 @@ class Request:
     messages: tuple[dict[str, Any], ...]  #: the conversation so far
     token_ids: tuple[int, ...]  #: the same as tokens; empty for backends without a tokenizer
     seed: int
+    tools: tuple[dict[str, Any], ...] = ()  #: OpenAI schemas, for endpoints that call tools themselves
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,39 @@ class Sample:
     finish_reason: FinishReason
     token_ids: tuple[int, ...] = ()  #: sampled, the end-of-sequence token included
     logprobs: tuple[float, ...] = ()
-    version: int = 0  #: of the policy that wrote it
+    version: int = 0  #: of the policy that wrote it; the oldest, if that changed on the way
+    #: OpenAI tool calls, from endpoints that parse them; None: they are to be looked for in ``content``.
+    tool_calls: tuple[dict[str, Any], ...] | None = None
 
 
 class ChatTokenizer(Protocol):
-    """Messages to tokens, for backends that have them."""
+    """A model's tokenizer and chat template, for backends that work on tokens."""
 
-    def prompt_ids(self, messages: Sequence[dict[str, Any]]) -> tuple[int, ...]:
-        """The chat template's tokens of a conversation, ready for the assistant's turn."""
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The tokens that end the assistant's turn."""
+
+    @property
+    def tool_format(self) -> str:
+        """How this model family writes tool calls: a name of ``tools.FORMATS``."""
+
+    def render(self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] = ()) -> str:
+        """The chat template's text of a conversation, ready for the assistant's turn."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """The tokens of a text that the template rendered; nothing is added at its ends."""
+
+    def text(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """What the tokens say; with or without special ones."""
 
 
 class Backend(Protocol):
-    """A policy. ``generate`` may be called from one thread at a time."""
+    """A policy.
+
+    ``generate`` may be called from ``lanes`` threads at once. A backend with one lane is given ``batch_size`` requests
+    at a time, always the same ones together, so that what it writes depends on no timing; one with several lanes
+    schedules for itself and gets requests as they come.
+    """
 
     @property
     def name(self) -> str:
@@ -74,7 +96,11 @@ class Backend(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """How many requests at once are best."""
+        """How many requests a call may have."""
+
+    @property
+    def lanes(self) -> int:
+        """How many calls of ``generate`` may run at once."""
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
         """One sample a request, in their order.
@@ -84,7 +110,7 @@ class Backend(Protocol):
         """
 
     def sync(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
-        """Take new weights (name, tensor); samples from now on have that version.
+        """Take new weights (name, tensor), all or some; samples from now on have that version.
 
         Raises:
             BackendError: this policy has no weights, or the names or shapes are not its own.

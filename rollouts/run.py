@@ -177,7 +177,7 @@ class _Generation:
     def _request(self, job: Job) -> Request:
         messages = tuple(job.task.messages)
         tokenizer = self._backend.tokenizer
-        ids = tokenizer.prompt_ids(messages) if tokenizer else ()
+        ids = tokenizer.encode(tokenizer.render(messages)) if tokenizer else ()
         return Request(job.id, job.task, messages, ids, job.seed)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from weightgym.envs.registry import suggest
 from weightgym.rewards.contracts import BackendError, sha256_hex
 from weightgym.rollouts.backend import Request, Sample, Sampling
+from weightgym.rollouts.backends import BackendOptions
 
 #: Task and seed → what is written. The name is the policy's.
 Script = Callable[[Request], str]
@@ -35,6 +37,7 @@ class ScriptedBackend:
 
     tokenizer = None
     batch_size = 64
+    lanes = 1
 
     def __init__(self, name: str, script: Script) -> None:
         self.name = f"scripted:{name}"
@@ -50,3 +53,14 @@ class ScriptedBackend:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def open_backend(name: str, options: BackendOptions) -> ScriptedBackend:
+    """For ``backends.open_backend``.
+
+    Raises:
+        BackendError: there is no script of that name.
+    """
+    if name not in SCRIPTS:
+        raise BackendError(f"no script {name!r}{suggest(name, SCRIPTS)}")
+    return ScriptedBackend(name, SCRIPTS[name])

@@ -9,29 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers import AutoModelForCausalLM, DynamicCache
 
 from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
-from weightgym.rollouts.tiny_writer_path import tiny_writer_path
+from weightgym.rollouts.backends import BackendOptions
+from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
 from weightgym.rollouts.trajectory import FinishReason
-
-
-class HFChatTokenizer:
-    """A model's own tokenizer and chat template."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.hf = tokenizer
-        self.end_ids = frozenset({tokenizer.eos_token_id})
-
-    def prompt_ids(self, messages: Sequence[dict[str, Any]]) -> tuple[int, ...]:
-        """The chat template's tokens, with the start of the assistant's turn."""
-        ids = self.hf.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False)
-        return tuple(int(id) for id in ids)
-
-    def text(self, ids: Sequence[int]) -> str:
-        """What the tokens say, without special ones."""
-        return str(self.hf.decode(list(ids), skip_special_tokens=True))
 
 
 class TransformersBackend:
@@ -44,21 +28,26 @@ class TransformersBackend:
         model: a folder, a Hub name, or ``tiny-writer`` (which the package ships); or a model that is there already
             (then ``tokenizer`` is needed too), used as it is, weights and device included.
         batch_size: sequences at once.
+        dtype: of the weights that are loaded.
 
     Raises:
         BackendError: there is no such model, or its tokenizer has no chat template or end-of-sequence token.
     """
 
-    def __init__(self, model: str | Path | Any, *, tokenizer: Any = None, batch_size: int = 16) -> None:
+    lanes = 1
+
+    def __init__(
+        self, model: str | Path | Any, *, tokenizer: Any = None, batch_size: int = 16, dtype: str = "float32"
+    ) -> None:
         self.name = f"transformers:{model if isinstance(model, str | Path) else type(model).__name__}"
         self.batch_size = batch_size
         self.version = 0
         if isinstance(model, str | Path):
-            model, tokenizer = _load(str(model))
-        if tokenizer.chat_template is None or tokenizer.eos_token_id is None:
-            raise BackendError(f"{self.name}: its tokenizer needs a chat template and an end-of-sequence token")
+            self.tokenizer = HFChatTokenizer.load(str(model))
+            model = _load(str(model), dtype)
+        else:
+            self.tokenizer = HFChatTokenizer(tokenizer, name=self.name)
         self.model = model
-        self.tokenizer = HFChatTokenizer(tokenizer)
         # transformers renames this argument within version 5
         self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
@@ -127,12 +116,18 @@ class TransformersBackend:
         self.model = None
 
 
-def _load(name: str) -> tuple[Any, Any]:
-    if name == "tiny-writer":
-        name = str(tiny_writer_path())
+def open_backend(name: str, options: BackendOptions) -> TransformersBackend:
+    """For ``backends.open_backend``. A GPU is used where there is one."""
+    backend = TransformersBackend(name, batch_size=options.batch_size, dtype=options.dtype)
+    if torch.cuda.is_available():
+        backend.model.to("cuda")
+    return backend
+
+
+def _load(name: str, dtype: str) -> Any:
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
-        return model.eval(), AutoTokenizer.from_pretrained(name)
+        model: Any = AutoModelForCausalLM.from_pretrained(model_path(name), dtype=getattr(torch, dtype))
+        return model.eval()
     except (OSError, ValueError) as error:
         raise BackendError(f"can't load model {name!r}: {error}") from error
 

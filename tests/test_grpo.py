@@ -101,7 +101,7 @@ def test_a_resumed_run_is_an_unbroken_one(model: Path, tmp_path: Path) -> None:
         read_metrics(whole / "metrics.jsonl")
     )
     stories = [
-        [(one.id, one.token_ids, one.logprobs, one.score.reward) for one in read_rollouts(run / "rollouts.jsonl")]
+        [(one.id, one.branches, one.score.reward) for one in read_rollouts(run / "rollouts.jsonl")]
         for run in (whole, broken)
     ]
     assert stories[0] == stories[1]

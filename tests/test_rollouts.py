@@ -190,7 +190,7 @@ def a_trajectory(id: str = "a", **changes: Any) -> Trajectory:
 
 
 def test_the_sequence_is_the_steps_put_together() -> None:
-    one = a_trajectory()
+    (one,) = a_trajectory().branches
     assert one.token_ids == (1, 2, 3, 0)
     assert one.mask == (False, False, True, True)
     assert one.logprobs == (0.0, 0.0, -0.1, -1 / 3)
@@ -273,7 +273,7 @@ def test_the_command_makes_resumes_and_says_what_came_out(tmp_path: Path) -> Non
         (("scripted:garbage", "--task", "x", "--split", "train"), "either --task"),
         (("scripted:garbag", "--task", GAMES[0]), "did you mean 'garbage'"),
         (("scripted:garbage", "--task", "builtin/wall_raly"), "did you mean 'builtin/wall_rally'"),
-        (("./no-such-model", "--task", GAMES[0]), "can't load model './no-such-model'"),
+        (("./no-such-model", "--task", GAMES[0]), "can't load the tokenizer of './no-such-model'"),
     ],
 )
 def test_wrong_commands_are_told(tmp_path: Path, args: tuple[str, ...], why: str) -> None:

@@ -30,7 +30,7 @@ def backend(**options: Any) -> TransformersBackend:
 
 def request(policy: TransformersBackend, text: str, seed: int) -> Request:
     messages = ({"role": "user", "content": text},)
-    return Request(f"{text}#{seed}", TASK, messages, policy.tokenizer.prompt_ids(messages), seed)
+    return Request(f"{text}#{seed}", TASK, messages, policy.tokenizer.encode(policy.tokenizer.render(messages)), seed)
 
 
 def requests(policy: TransformersBackend, count: int = 6) -> list[Request]:
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_told() -> None:
         policy.generate([request(policy, "x", 0)], Sampling(60))
     plain = tiny_models.tokenizer()
     plain.chat_template = None
-    with pytest.raises(BackendError, match="needs a chat template"):
+    with pytest.raises(BackendError, match="has no chat template"):
         TransformersBackend(tiny_models.model(), tokenizer=plain)
     with pytest.raises(ValueError, match="max_tokens: 0"):
         Sampling(max_tokens=0)
@@ -140,11 +140,12 @@ def test_trajectories_hold_what_the_model_saw() -> None:
     assert {one.id for one in results} == {job.id for job in todo}
     for one in results:
         task: Task = WPB.tasks.task(one.task)
-        prompt = policy.tokenizer.prompt_ids(task.messages)
-        assert one.token_ids[: len(prompt)] == prompt
-        assert one.mask == (False,) * len(prompt) + (True,) * (len(one.token_ids) - len(prompt))
-        wanted = own_logprobs(policy, prompt, one.token_ids[len(prompt) :], 1.0)
-        assert np.abs(np.array(one.logprobs[len(prompt) :]) - wanted).max() < 1e-4
+        prompt = policy.tokenizer.encode(policy.tokenizer.render(task.messages))
+        (seen,) = one.branches
+        assert seen.token_ids[: len(prompt)] == prompt
+        assert seen.mask == (False,) * len(prompt) + (True,) * (len(seen.token_ids) - len(prompt))
+        wanted = own_logprobs(policy, prompt, seen.token_ids[len(prompt) :], 1.0)
+        assert np.abs(np.array(seen.logprobs[len(prompt) :]) - wanted).max() < 1e-4
         assert one.score.status == "invalid"  # a random model writes noise
 
 
@@ -157,4 +158,4 @@ def test_the_command_runs_a_model_from_a_folder(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "answers were cut at --max-tokens" in done.output
     assert len(list(read(out))) == 3
-    assert all(one.logprobs for one in read(out))
+    assert all(branch.logprobs for one in read(out) for branch in one.branches)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from weightgym.rollouts.trajectory import Trajectory
+from weightgym.rollouts.trajectory import Branch, Trajectory
 
 
 @dataclass(frozen=True)
@@ -23,27 +23,44 @@ class Batch:
     advantages: Tensor  #: float32 (rows,)
 
 
-def make_batch(trajectories: Sequence[Trajectory], advantages: Sequence[float], *, device: str = "cpu") -> Batch:
-    """Those trajectories as a batch. Padding stands on the left, so that all rows end together.
+@dataclass(frozen=True)
+class Row:
+    """One token sequence to train on, with what the episode that it belongs to was worth."""
+
+    branch: Branch
+    advantage: float
+
+
+def rows(trajectories: Sequence[Trajectory], advantages: Sequence[float]) -> list[Row]:
+    """The rows of those trajectories: one for each branch in which the model wrote, with its episode's advantage.
 
     Raises:
         ValueError: a trajectory has no token to train on, or the numbers of trajectories and advantages differ.
     """
     if len(trajectories) != len(advantages):
         raise ValueError(f"{len(trajectories)} trajectories, but {len(advantages)} advantages")
-    for one in trajectories:
-        if not any(one.mask):
+    made: list[Row] = []
+    for one, advantage in zip(trajectories, advantages, strict=True):
+        found = [Row(branch, advantage) for branch in one.branches if any(branch.mask)]
+        if not found:
             raise ValueError(f"trajectory {one.id} has no token to train on: its policy gave no tokens")
-    tokens = max(len(one.token_ids) for one in trajectories)
-    scored = max(len(one.mask) - one.mask.index(True) for one in trajectories)
-    rows = len(trajectories)
-    ids, attention = torch.zeros((rows, tokens), dtype=torch.int64), torch.zeros((rows, tokens), dtype=torch.int64)
-    mask, logp = torch.zeros((rows, tokens), dtype=torch.bool), torch.zeros((rows, tokens))
-    for row, one in enumerate(trajectories):
-        place = slice(tokens - len(one.token_ids), tokens)
-        ids[row, place] = torch.tensor(one.token_ids)
-        attention[row, place] = 1
-        mask[row, place] = torch.tensor(one.mask)
-        logp[row, place] = torch.tensor(one.logprobs)
-    parts = (ids, attention, ids[:, -scored:], mask[:, -scored:], logp[:, -scored:], torch.tensor(advantages))
+        made += found
+    return made
+
+
+def make_batch(rows: Sequence[Row], *, device: str = "cpu") -> Batch:
+    """Those rows as a batch. Padding stands on the left, so that all rows end together."""
+    tokens = max(len(row.branch.token_ids) for row in rows)
+    scored = max(len(row.branch.mask) - row.branch.mask.index(True) for row in rows)
+    shape = (len(rows), tokens)
+    ids, attention = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    mask, logp = torch.zeros(shape, dtype=torch.bool), torch.zeros(shape)
+    for index, row in enumerate(rows):
+        place = slice(tokens - len(row.branch.token_ids), tokens)
+        ids[index, place] = torch.tensor(row.branch.token_ids)
+        attention[index, place] = 1
+        mask[index, place] = torch.tensor(row.branch.mask)
+        logp[index, place] = torch.tensor(row.branch.logprobs)
+    advantages = torch.tensor([row.advantage for row in rows])
+    parts = (ids, attention, ids[:, -scored:], mask[:, -scored:], logp[:, -scored:], advantages)
     return Batch(*(part.to(device) for part in parts))

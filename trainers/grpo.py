@@ -29,7 +29,7 @@ from weightgym.rollouts.trajectory import Trajectory
 from weightgym.rollouts.transformers_backend import TransformersBackend
 from weightgym.trainers import checkpoint
 from weightgym.trainers.advantage import GroupAdvantages, group_advantages
-from weightgym.trainers.batch import Batch, make_batch
+from weightgym.trainers.batch import Batch, make_batch, rows
 from weightgym.trainers.config import Config
 from weightgym.trainers.logprobs import completion_logprobs
 from weightgym.trainers.loss import LossConfig, LossStatistics, count_batch, policy_loss
@@ -164,9 +164,9 @@ class Trainer:
         """One optimiser step over all rollouts that have a reward, in micro-batches."""
         flat = [value for group in advantages.advantages.values() for value in group]
         pairs = [(one, value) for one, value in zip(trajectories, flat, strict=True) if one.score.reward is not None]
+        made = rows([one for one, _ in pairs], [value for _, value in pairs])
         size = self.config.optimiser.micro_batch
-        parts = [pairs[begin : begin + size] for begin in range(0, len(pairs), size)]
-        batches = [make_batch([one for one, _ in part], [value for _, value in part]) for part in parts]
+        batches = [make_batch(made[begin : begin + size]) for begin in range(0, len(made), size)]
         normaliser = count_batch(batch.mask for batch in batches)
         self.model.train()
         self.optimiser.zero_grad()

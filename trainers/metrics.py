@@ -44,7 +44,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "reward/std": spread**0.5,
         "reward/max": max(rewards, default=0.0),
         "rollout/truncated": sum(one.finish_reason == "length" for one in trajectories) / count,
-        "rollout/tokens": sum(sum(one.mask) for one in trajectories) / count,
+        "rollout/tokens": sum(one.sampled for one in trajectories) / count,
         "rollout/invalid": sum(one.score.status == "invalid" for one in trajectories) / count,
         "rollout/faults": (count - len(rewards)) / count,
     }
