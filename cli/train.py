@@ -41,8 +41,10 @@ def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     try:
-        trainer = Trainer(wanted, resume=resume)
-        with Progress(*columns, console=console, transient=True) as progress:
+        with (
+            Trainer(wanted, resume=resume) as trainer,
+            Progress(*columns, console=console, transient=True) as progress,
+        ):
             bar = progress.add_task("step", total=wanted.steps, completed=trainer.step)
             for metrics in trainer.train():
                 console.print(_line(metrics), highlight=False, markup=False)
@@ -62,7 +64,7 @@ def _line(metrics: dict[str, float]) -> str:
         f"{step} reward {metrics['reward/mean']:.4f} (best {metrics['reward/max']:.3f}), "
         f"{metrics['rollout/invalid']:.0%} invalid, {metrics['rollout/truncated']:.0%} cut, "
         f"{metrics['group/zero_spread']:.0%} of groups without spread, "
-        f"log-probability gap {metrics['sampling/logp_diff_mean']:.1e}, "
+        f"log-probability gap {metrics.get('sampling/logp_diff_mean', 0):.1e}, "
         f"{metrics['seconds/rollout']:.1f} + {metrics['seconds/train']:.1f} s"
     )
 

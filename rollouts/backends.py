@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Backend
+
+_VLLM = ("vllm", "vllm-server")
+_HTTP = ("vllm-server", "openai")
+
+
+def _option(default: Any, description: str, kinds: tuple[str, ...], **limits: Any) -> Any:
+    """A field that only backends of those kinds read."""
+    return Field(
+        default, description=f"{description} [{', '.join(kinds)}]", json_schema_extra={"for": [*kinds]}, **limits
+    )
 
 
 class BackendOptions(BaseModel):
@@ -17,24 +27,31 @@ class BackendOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    batch_size: int = Field(64, ge=1, description="transformers: sequences generated at once.")
-    dtype: Literal["float32", "bfloat16"] = Field("float32", description="transformers, vllm, vllm-server: of weights.")
-    max_model_len: int | None = Field(
-        None, ge=1, description="vllm, vllm-server: longest sequence. Default: the model's."
-    )
-    kv_cache_gib: float | None = Field(
-        None, gt=0, description="vllm, vllm-server: memory of the cache; needed on CPUs."
-    )
-    gpu_memory: float | None = Field(None, gt=0, le=1, description="vllm, vllm-server: fraction of the GPU's memory.")
-    eager: bool = Field(True, description="vllm, vllm-server: no compilation, quick to start.")
-    lora_rank: int = Field(0, ge=0, description="vllm, vllm-server: largest rank of an adapter; 0: none is taken.")
-    urls: tuple[str, ...] = Field((), description="vllm-server, openai: running servers; none: servers are started.")
-    replicas: int = Field(1, ge=1, description="vllm-server: how many to start.")
-    python: str = Field("", description="vllm-server: interpreter of the servers. Default: this one.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="openai: environment variable with the key.")
-    lanes: int = Field(64, ge=1, description="vllm-server, openai: requests on the way at once.")
-    start_timeout: float = Field(600.0, gt=0, description="vllm-server: seconds for a server to start.")
-    request_timeout: float = Field(600.0, gt=0, description="vllm, vllm-server, openai: seconds for one answer.")
+    batch_size: int = _option(64, "Sequences generated at once.", ("transformers",), ge=1)
+    dtype: Literal["float32", "bfloat16"] = _option("float32", "Of weights.", ("transformers", *_VLLM))
+    max_model_len: int | None = _option(None, "Longest sequence. Default: the model's.", _VLLM, ge=1)
+    kv_cache_gib: float | None = _option(None, "Memory of the cache. Default on CPUs: 0.5.", _VLLM, gt=0)
+    gpu_memory: float | None = _option(None, "Fraction of the GPU's memory.", _VLLM, gt=0, le=1)
+    eager: bool = _option(True, "No compilation: quick to start.", _VLLM)
+    lora_rank: int = _option(0, "Largest rank of an adapter; 0: none is taken.", _VLLM, ge=0)
+    urls: tuple[str, ...] = _option((), "Running servers; none: servers are started.", _HTTP)
+    replicas: int = _option(1, "How many servers to start.", ("vllm-server",), ge=1)
+    python: str = _option("", "Interpreter of servers. Default: this one.", ("vllm-server",))
+    api_key_env: str = _option("OPENAI_API_KEY", "Environment variable with the key.", ("openai",))
+    lanes: int = _option(64, "Requests on the way at once.", (*_VLLM, "openai"), ge=1)
+    start_timeout: float = _option(600.0, "Seconds for a server to start.", ("vllm-server",), gt=0)
+    request_timeout: float = _option(600.0, "Seconds for one answer.", (*_VLLM, "openai"), gt=0)
+
+    def check(self, kind: str) -> None:
+        """See that every option that was given is one that the backend reads.
+
+        Raises:
+            BackendError: one isn't.
+        """
+        for name in sorted(self.model_fields_set & BackendOptions.model_fields.keys()):
+            readers = cast(dict[str, list[str]], BackendOptions.model_fields[name].json_schema_extra)["for"]
+            if kind not in readers:
+                raise BackendError(f"backend.{name} is not read by {kind}, only by {', '.join(readers)}: leave it out")
 
 
 #: Kind → "module:factory", called with the name behind the colon and the options; and the extra that it needs.
@@ -57,11 +74,13 @@ def open_backend(policy: str, options: BackendOptions | None = None) -> Backend:
     kind, colon, name = policy.partition(":")
     if not colon or kind not in KINDS:
         kind, name = "transformers", policy
+    options = options or BackendOptions()
+    options.check(kind)
     path, extra = KINDS[kind]
     module, _, attribute = path.partition(":")
     try:
         factory: Callable[[str, BackendOptions], Backend] = getattr(importlib.import_module(module), attribute)
-        return factory(name, options or BackendOptions())
+        return factory(name, options)
     except ImportError as error:
         if not extra:
             raise

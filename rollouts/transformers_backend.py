@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
+from transformers.utils import logging as transformers_logging
 
 from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
 from weightgym.rollouts.trajectory import FinishReason
+
+# Bars of a second each, at every load and checkpoint, would tear up ours.
+transformers_logging.disable_progress_bar()
 
 
 class TransformersBackend:
@@ -44,7 +48,7 @@ class TransformersBackend:
         self.version = 0
         if isinstance(model, str | Path):
             self.tokenizer = HFChatTokenizer.load(str(model))
-            model = _load(str(model), dtype)
+            model = load_model(str(model), dtype)
         else:
             self.tokenizer = HFChatTokenizer(tokenizer, name=self.name)
         self.model = model
@@ -124,7 +128,12 @@ def open_backend(name: str, options: BackendOptions) -> TransformersBackend:
     return backend
 
 
-def _load(name: str, dtype: str) -> Any:
+def load_model(name: str, dtype: str) -> Any:
+    """The causal language model of a folder or name, for inference, on the CPU.
+
+    Raises:
+        BackendError: there is none.
+    """
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(model_path(name), dtype=getattr(torch, dtype))
         return model.eval()

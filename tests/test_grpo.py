@@ -39,21 +39,29 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def digits_of(*tasks: str) -> list[dict[str, Any]]:
+    return [{"env": "digits", "tasks": tasks}]
+
+
 def config(model: Path, output: Path, **changes: Any) -> Config:
     fields: dict[str, Any] = {
         "model": str(model),
         "output": output,
-        "env": "digits",
-        "tasks": ["one", "two"],
+        "environments": digits_of("one", "two"),
         "steps": 4,
         "checkpoint_every": 2,
         "rollout": {"groups": 2, "group_size": 4, "max_tokens": 8},
         "optimiser": {"learning_rate": 0.01},
-        "limits": {"truncated": 1.0},
+        "limits": {"truncated": 1.0, "zero_spread": 1.0},
     }
     for name, value in changes.items():
         fields[name] = fields[name] | value if isinstance(value, dict) and name in fields else value
     return check(fields, "test")
+
+
+def trained(wanted: Config, *, resume: bool = False) -> list[dict[str, float]]:
+    with Trainer(wanted, resume=resume) as trainer:
+        return list(trainer.train())
 
 
 def weights(folder: Path) -> dict[str, bytes]:
@@ -62,7 +70,7 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 def without_seconds(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    return [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in rows]
+    return [{name: value for name, value in row.items() if not name.startswith(("seconds", "speed"))} for row in rows]
 
 
 @pytest.mark.slow
@@ -74,7 +82,7 @@ def test_the_reward_rises(model: Path, tmp_path: Path) -> None:
         rollout={"groups": 8, "group_size": 8, "max_tokens": 12},
         evaluation={"tasks": ["three"], "samples": 16},
     )
-    rows = list(Trainer(wanted).train())
+    rows = trained(wanted)
     rewards = [row["reward/mean"] for row in rows if "reward/mean" in row]
     evaluations = [row["eval/reward"] for row in rows if "eval/reward" in row]
     assert sum(rewards[:3]) / 3 < 0.15
@@ -86,16 +94,16 @@ def test_the_reward_rises(model: Path, tmp_path: Path) -> None:
 def test_a_resumed_run_is_an_unbroken_one(model: Path, tmp_path: Path) -> None:
     evaluation = {"evaluation": {"tasks": ["three"], "samples": 4, "every": 2}}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    list(Trainer(config(model, whole, **evaluation)).train())
-    steps = Trainer(config(model, broken, **evaluation)).train()
-    for row in steps:
-        if row["step"] == 3:  # one after the checkpoint; the fourth is never made
-            break
+    trained(config(model, whole, **evaluation))
+    with Trainer(config(model, broken, **evaluation)) as killed:
+        for row in killed.train():
+            if row["step"] == 3:  # one after the checkpoint; the fourth is never made
+                break
     with (broken / "rollouts.jsonl").open("ab") as file:
         file.write(b'{"id": "half a li')
-    again = Trainer(config(model, broken, **evaluation), resume=True)
-    assert again.step == 2
-    list(again.train())
+    with Trainer(config(model, broken, **evaluation), resume=True) as again:
+        assert again.step == 2
+        list(again.train())
     assert weights(broken) == weights(whole)
     assert without_seconds(read_metrics(broken / "metrics.jsonl")) == without_seconds(
         read_metrics(whole / "metrics.jsonl")
@@ -111,13 +119,13 @@ def test_a_resumed_run_is_an_unbroken_one(model: Path, tmp_path: Path) -> None:
 
 def test_a_run_can_be_made_longer_but_not_changed(model: Path, tmp_path: Path) -> None:
     long, short = tmp_path / "long", tmp_path / "short"
-    list(Trainer(config(model, long)).train())
-    list(Trainer(config(model, short, steps=2)).train())
+    trained(config(model, long))
+    trained(config(model, short, steps=2))
     with pytest.raises(ValueError, match="holds a run already"):
         Trainer(config(model, short))
     with pytest.raises(ValueError, match="is of another configuration"):
         Trainer(config(model, short, optimiser={"learning_rate": 0.02}), resume=True)
-    list(Trainer(config(model, short), resume=True).train())
+    trained(config(model, short), resume=True)
     assert weights(short) == weights(long)
 
 
@@ -128,8 +136,8 @@ def test_micro_batches_change_nothing_but_memory(model: Path, tmp_path: Path, lo
         folder = tmp_path / str(size)
         # Small steps: Adam's first one makes a whole step of the sign of a rounding error.
         changes = {"steps": 1, "loss": {"name": loss}, "optimiser": {"micro_batch": size, "learning_rate": 1e-4}}
-        (row,) = Trainer(config(model, folder, **changes)).train()
-        found.append((row["loss"], row["gradient/norm"]))
+        (row,) = trained(config(model, folder, **changes))
+        found.append((row["loss/total"], row["optimiser/norm"]))
     for other in found[1:]:
         assert other == pytest.approx(found[0], rel=1e-4, abs=1e-6)
 
@@ -139,7 +147,7 @@ def test_every_setting_changes_the_run(model: Path, tmp_path: Path) -> None:
     changes: dict[str, dict[str, Any]] = {
         "base": {},
         "seed": {"seed": 1},
-        "tasks": {"tasks": ["two"]},
+        "tasks": {"environments": digits_of("two")},
         "groups": {"rollout": {"groups": 3}},
         "group_size": {"rollout": {"group_size": 5}},
         "max_tokens": {"rollout": {"max_tokens": 9}},
@@ -155,47 +163,53 @@ def test_every_setting_changes_the_run(model: Path, tmp_path: Path) -> None:
     }
     made = {}
     for name, change in changes.items():
-        list(Trainer(config(model, tmp_path / name, **({"steps": 2} | change))).train())
+        trained(config(model, tmp_path / name, **({"steps": 2} | change)))
         made[name] = weights(tmp_path / name)["model.embed_tokens.weight"]
     same = {(one, two) for one in made for two in made if one < two and made[one] == made[two]}
     assert not same
 
 
 def test_threads_are_set(model: Path, tmp_path: Path) -> None:
-    Trainer(config(model, tmp_path / "run", threads=2))
-    assert torch.get_num_threads() == 2
-    Trainer(config(model, tmp_path / "other", threads=1))
-    assert torch.get_num_threads() == 1
+    for threads in (2, 1):
+        with Trainer(config(model, tmp_path / "run", threads=threads)):
+            assert torch.get_num_threads() == threads
 
 
 def test_our_faults_are_dropped_and_too_many_stop_the_run(model: Path, tmp_path: Path) -> None:
-    mixed = config(model, tmp_path / "mixed", tasks=["one", "broken"], rollout={"groups": 12}, limits={"faults": 0.9})
-    rows = list(Trainer(mixed).train())
+    mixed = config(model, tmp_path / "mixed", environments=digits_of("one", "broken"), limits={"faults": 0.9})
+    rows = trained(mixed)
     assert any(0 < row["rollout/faults"] < 1 for row in rows)
     for one in read_rollouts(tmp_path / "mixed" / "rollouts.jsonl"):
         assert (one.score.reward is None) == (one.task == "broken")
-    alone = Trainer(config(model, tmp_path / "alone", tasks=["broken"]))
-    with pytest.raises(UnhealthyRun, match=r"step 1: rollout/faults is 1\.000, limits\.faults is 0\.5"):
-        list(alone.train())
-    allowed = Trainer(config(model, tmp_path / "allowed", tasks=["broken"], limits={"faults": 1.0}))
-    with pytest.raises(UnhealthyRun, match="step 1: not one of 8 rollouts has a reward"):
-        list(allowed.train())
+    for name, limit in (("alone", 0.5), ("allowed", 1.0)):
+        wanted = config(model, tmp_path / name, environments=digits_of("broken"), limits={"faults": limit})
+        with pytest.raises(UnhealthyRun, match="step 1: not one rollout has a reward"):
+            trained(wanted)
 
 
 def test_truncation_and_stale_weights_are_loud_at_step_1(model: Path, tmp_path: Path) -> None:
-    cut = Trainer(config(model, tmp_path / "cut", limits={"truncated": 0.5}))
     with pytest.raises(UnhealthyRun, match=r"step 1: rollout/truncated is .*, limits\.truncated is 0\.5"):
-        list(cut.train())
-    stale = Trainer(config(model, tmp_path / "stale"))
-    stale.backend.model = tiny_models.model(seed=1)  # samples from other weights than are trained
-    before = {name: tensor.clone() for name, tensor in stale.model.named_parameters()}
-    with pytest.raises(UnhealthyRun, match=r"step 1: trainer and sampler differ by .* are their weights the same\?"):
-        list(stale.train())
-    assert all(torch.equal(tensor, before[name]) for name, tensor in stale.model.named_parameters())
+        trained(config(model, tmp_path / "cut", limits={"truncated": 0.5}))
+    with Trainer(config(model, tmp_path / "other")) as other:
+        other.sampler.backend.model = tiny_models.model(seed=1)  # samples from other weights than are trained
+        with pytest.raises(UnhealthyRun, match=r"self-check after step 0: trainer and sampler differ by .* nats"):
+            list(other.train())
+
+
+def test_weights_that_the_sampler_lost_are_loud_that_very_step(model: Path, tmp_path: Path) -> None:
+    with Trainer(config(model, tmp_path / "stale")) as stale:
+        steps = stale.train()
+        next(steps)
+        next(steps)
+        stale.sampler.backend.model = tiny_models.model()  # the weights that training began with
+        before = {name: tensor.clone() for name, tensor in stale.model.named_parameters()}
+        with pytest.raises(UnhealthyRun, match=r"step 3: trainer and sampler differ by .* limits\.logp_gap is 0\.001"):
+            next(steps)
+        assert all(torch.equal(tensor, before[name]) for name, tensor in stale.model.named_parameters())
 
 
 def test_what_a_run_leaves_behind(model: Path, tmp_path: Path) -> None:
-    list(Trainer(config(model, tmp_path / "run")).train())
+    trained(config(model, tmp_path / "run"))
     rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
     assert [row["step"] for row in rows] == [1, 2, 3, 4]
     assert all(row.keys() <= MEANINGS.keys() for row in rows)
@@ -209,9 +223,10 @@ def test_what_a_run_leaves_behind(model: Path, tmp_path: Path) -> None:
 TOML = """
 model = "{model}"
 output = "{output}"
+steps = 2
+[[environments]]
 env = "digits"
 tasks = ["one"]
-steps = 2
 [rollout]
 groups = 2
 group_size = 4

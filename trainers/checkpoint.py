@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ from safetensors.torch import load_file, save_file
 _NAME = "checkpoint"
 
 
-def save(folder: Path, *, step: int, model: Any, tokenizer: Any, optimiser: Any, identity: str) -> None:
+@dataclass(frozen=True)
+class State:
+    """Where a run stands."""
+
+    step: int  #: optimiser steps done
+    drawn: list[int]  #: groups that each environment of the mixture has had
+    stored: int  #: bytes of rollouts.jsonl that belong to those steps
+
+
+def save(folder: Path, state: State, *, model: Any, tokenizer: Any, optimiser: Any, identity: str) -> None:
     """Write the state after ``step``: the model as a folder that anything loads, optimiser, identity of the run.
 
     A kill at any moment leaves the old checkpoint or the new one.
@@ -24,7 +34,7 @@ def save(folder: Path, *, step: int, model: Any, tokenizer: Any, optimiser: Any,
     model.save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     save_file(_flat(optimiser.state_dict()["state"]), partial / "optimiser.safetensors")
-    (partial / "run.json").write_text(json.dumps({"step": step, "identity": identity}))
+    (partial / "run.json").write_text(json.dumps({"identity": identity} | asdict(state)))
     if target.exists():
         target.rename(old)
     partial.rename(target)
@@ -36,7 +46,7 @@ def find(folder: Path) -> Path | None:
     return next((path for path in (folder / _NAME, folder / f"{_NAME}.old") if (path / "run.json").is_file()), None)
 
 
-def restore(checkpoint: Path, *, optimiser: Any, identity: str) -> int:
+def restore(checkpoint: Path, *, model: Any, optimiser: Any, identity: str) -> State:
     """Put the optimiser's state back (the model is loaded from the folder); the step it was saved after.
 
     Raises:
@@ -50,7 +60,8 @@ def restore(checkpoint: Path, *, optimiser: Any, identity: str) -> int:
         index, _, field = name.partition(".")
         state.setdefault(int(index), {})[field] = tensor
     optimiser.load_state_dict(optimiser.state_dict() | {"state": state})
-    return int(run["step"])
+    model.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=False)
+    return State(run["step"], run["drawn"], run["stored"])
 
 
 def _flat(state: dict[int, dict[str, Any]]) -> dict[str, torch.Tensor]:

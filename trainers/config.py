@@ -6,9 +6,11 @@ import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from weightgym.rollouts.backends import BackendOptions
 
 
 class ConfigError(ValueError):
@@ -19,6 +21,16 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Environment(_Section):
+    """What to train on; several are mixed by weight."""
+
+    env: str = Field("weight-program", description="Short name.")
+    tasks: tuple[str, ...] = Field((), description="Ids. Default: the whole split.")
+    split: Literal["train", "test"] = Field("train", description="Where tasks come from, if none are named.")
+    weight: float = Field(1.0, gt=0, description="Share of the groups, against the other environments.")
+    profile: str | None = Field(None, description="Of the rewards. Default: the environment's own.")
+
+
 class Rollout(_Section):
     """What is asked of the policy at every step."""
 
@@ -26,8 +38,27 @@ class Rollout(_Section):
     group_size: int = Field(8, ge=2, description="Completions of a task that are compared with each other.")
     max_tokens: int = Field(256, ge=1, description="Of a completion.")
     temperature: float = Field(1.0, gt=0, le=10, description="Of sampling; log-probabilities are at this temperature.")
-    batch_size: int = Field(64, ge=1, description="Sequences generated at once.")
     workers: int = Field(0, ge=0, description="Scoring processes; 0: in this process.")
+    score_timeout: float | None = Field(None, gt=0, description="Seconds for one score; needs workers.")
+    max_staleness: int = Field(1, ge=0, description="Rollouts of a policy that is more versions old are dropped.")
+    refill: int = Field(0, ge=0, description="Rounds in which groups without spread are replaced by new ones.")
+
+
+class Backend(BackendOptions):
+    """What samples; beside the kind, its options."""
+
+    kind: Literal["transformers", "vllm", "vllm-server"] = Field("transformers", description="In process, or servers.")
+
+
+class Parameters(_Section):
+    """What is trained."""
+
+    kind: Literal["all", "last", "lora"] = Field("all", description="All, the last blocks, or adapters.")
+    blocks: int = Field(2, ge=1, description="last: how many blocks.")
+    lora_rank: int = Field(16, ge=1)
+    lora_alpha: float = Field(32.0, gt=0)
+    lora_targets: tuple[str, ...] = Field(("q_proj", "k_proj", "v_proj", "o_proj"), description="Names of modules.")
+    dtype: Literal["float32", "bfloat16"] = Field("float32", description="Of the passes; weights stay float32.")
 
 
 class Loss(_Section):
@@ -38,6 +69,8 @@ class Loss(_Section):
     clip_low: float | None = Field(None, ge=0, description="Default: that of the loss.")
     clip_high: float | None = Field(None, ge=0, description="Default: that of the loss.")
     delta: float | None = Field(None, gt=1, description="Bound of the ratio where the advantage is negative.")
+    kl: float = Field(0.0, ge=0, description="Coefficient of the KL to the model that training began with.")
+    mask_truncated: bool = Field(False, description="Leave out completions that were cut at max_tokens.")
     correction: Literal["token", "sequence", "none"] = Field("token", description="Of the sampler's mismatch.")
     correction_cap: float | None = Field(None, ge=1, description="Default: 2 for token, 3 for sequence.")
 
@@ -46,17 +79,22 @@ class Optimiser(_Section):
     """AdamW."""
 
     learning_rate: float = Field(1e-4, gt=0)
+    warmup: int = Field(0, ge=0, description="Steps in which the rate rises linearly.")
+    decay: Literal["none", "linear", "cosine"] = Field("none", description="Of the rate, to 0 at the last step.")
     weight_decay: float = Field(0.0, ge=0)
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.99, ge=0, lt=1)
     clip_norm: float = Field(1.0, gt=0, description="Gradients are scaled down to this norm.")
+    updates: int = Field(1, ge=1, description="Optimiser steps over one batch of rollouts, each on a part of it.")
     micro_batch: int = Field(32, ge=1, description="Sequences of one backward pass; changes nothing but memory.")
 
 
 class Evaluation(_Section):
     """Tasks that are never trained on."""
 
-    tasks: tuple[str, ...] = Field((), description="Ids.")
+    env: str = Field("", description="Default: the first environment that is trained on.")
+    tasks: tuple[str, ...] = Field((), description="Ids; none, and no split: there is no evaluation.")
+    split: Literal["train", "test"] | None = Field(None, description="All tasks of a split, if none are named.")
     profile: str | None = Field(None, description="Default: the environment's own.")
     samples: int = Field(8, ge=1, description="Completions of each task.")
     every: int = Field(0, ge=0, description="Steps between evaluations; 0: before and after training only.")
@@ -66,27 +104,61 @@ class Limits(_Section):
     """What a healthy step keeps to; a run that doesn't is stopped with the numbers."""
 
     truncated: float = Field(0.9, ge=0, le=1, description="Fraction of completions cut at max_tokens.")
+    invalid: float = Field(1.0, ge=0, le=1, description="Fraction of answers that can't be read.")
     faults: float = Field(0.5, ge=0, le=1, description="Fraction of rollouts that have no reward through our fault.")
-    logp_gap: float = Field(1e-3, gt=0, description="Mean |log-probability of trainer - of sampler|, in nats.")
+    stale: float = Field(0.5, ge=0, le=1, description="Fraction of rollouts that are too old.")
+    zero_spread: float = Field(0.99, ge=0, le=1, description="Fraction of groups without spread, at the first step.")
+    logp_gap: float | None = Field(
+        None, gt=0, description="Mean |log-probability of trainer - of sampler|, nats. Default: 1e-3, bfloat16 0.1."
+    )
+
+
+class Trackers(_Section):
+    """Where metrics go beside metrics.jsonl."""
+
+    names: tuple[Literal["trackio", "wandb", "tensorboard"], ...] = ()
+    project: str = "weightgym"
 
 
 class Config(_Section):
     """One run of GRPO."""
 
-    model: str = Field(description="Folder, Hub name, or tiny-writer (shipped).")
+    model: str = Field(description="Folder, Hub name, or a shipped one: tiny-writer.")
     output: Path = Field(description="Folder of the run.")
-    tasks: tuple[str, ...] = Field(min_length=1, description="Task ids to train on.")
-    env: str = "weight-program"
-    profile: str | None = Field(None, description="Of training rewards. Default: the environment's own.")
+    environments: tuple[Environment, ...] = Field(min_length=1, description="What to train on.")
+    mode: Literal["sync", "async"] = Field("sync", description="async: the next batch is sampled while one trains.")
     steps: int = Field(100, ge=1)
     seed: int = Field(0, ge=0)
     threads: int = Field(0, ge=0, description="Of torch on the CPU. 0: its own choice; 1 is best for tiny models.")
     checkpoint_every: int = Field(10, ge=1, description="Steps between checkpoints.")
     rollout: Rollout = Rollout()
+    backend: Backend = Backend()
+    parameters: Parameters = Parameters()
     loss: Loss = Loss()
     optimiser: Optimiser = Optimiser()
     evaluation: Evaluation = Evaluation()
     limits: Limits = Limits()
+    trackers: Trackers = Trackers()
+
+    @model_validator(mode="after")
+    def _check(self) -> Config:
+        rollout = self.rollout
+        if self.mode == "async" and rollout.max_staleness < 1:
+            raise ValueError("rollout.max_staleness is 0, but mode async trains on rollouts that are one version old")
+        if rollout.score_timeout is not None and not rollout.workers:
+            raise ValueError("rollout.score_timeout needs scoring processes: give rollout.workers 1 or more")
+        if self.parameters.kind == "lora" and 0 < self.backend.lora_rank < self.parameters.lora_rank:
+            raise ValueError(
+                f"backend.lora_rank {self.backend.lora_rank} is less than parameters.lora_rank "
+                f"{self.parameters.lora_rank}: the adapters would not fit"
+            )
+        return self
+
+    @property
+    def logp_gap(self) -> float:
+        """The limit of the gap, in nats."""
+        wide = self.parameters.dtype == self.backend.dtype == "float32"
+        return self.limits.logp_gap or (1e-3 if wide else 0.1)
 
 
 def load(path: Path, flags: Sequence[str] = ()) -> Config:
@@ -114,17 +186,19 @@ def check(fields: Mapping[str, Any], source: str) -> Config:
         return Config.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        place = ".".join(str(part) for part in first["loc"]) or "configuration"
         hint = _hint(first["loc"]) if first["type"] == "extra_forbidden" else ""
         problem = "unknown field" if first["type"] == "extra_forbidden" else first["msg"].lower()
-        given = "" if first["type"] == "missing" else f", got {first['input']!r}"
+        given = "" if first["type"] == "missing" or not first["loc"] else f", got {first['input']!r}"
         raise ConfigError(f"{source}: {place}: {problem}{hint}{given}") from error
 
 
 def _hint(place: tuple[int | str, ...]) -> str:
     section: Any = Config
     for part in place[:-1]:
-        section = section.model_fields[str(part)].annotation
+        if isinstance(part, str):
+            section = section.model_fields[part].annotation
+            section = get_args(section)[0] if get_args(section) else section  # tuple[Environment, ...]
     near = difflib.get_close_matches(str(place[-1]), section.model_fields, n=1, cutoff=0.4)
     return f" (did you mean {'.'.join([*map(str, place[:-1]), near[0]])}?)" if near else ""
 
@@ -151,9 +225,13 @@ def _value(text: str) -> Any:
 
 
 def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
-    for part in path[:-1]:
-        inner = fields.setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(f"--{'.'.join(path)}: {part} is no section")
-        fields = inner
-    fields[path[-1]] = value
+    place: Any = fields
+    for index, part in enumerate(path):
+        inside = isinstance(place, list) and part.isdecimal() and int(part) < len(place)
+        if not (inside or isinstance(place, dict)):
+            raise ConfigError(f"--{'.'.join(path)}: {'.'.join(path[:index])} has no {part}")
+        key: Any = int(part) if inside else part
+        if index == len(path) - 1:
+            place[key] = value
+        else:
+            place = place[key] if inside else place.setdefault(key, {})

@@ -1,52 +1,55 @@
-"""GRPO, synchronous, in one process: roll out, compare within groups, take one optimiser step, again.
+"""GRPO: roll out groups, compare within each, take optimiser steps on a policy-gradient loss, sync the weights, again.
 
-Reads from top to bottom. A step asks the policy for ``groups × group_size`` completions, scores them, gives each the
-advantage over its group's mean (``advantage.py``), and minimises a policy-gradient loss (``loss.py``) over all of them
-at once. Which tasks a step trains on, and what is sampled, depends on the seed and the step's number alone; so a run
-that was killed and resumed ends with the same weights (float32, CPU).
+Reads from top to bottom. A step takes ``rollout.groups`` groups from the mixture of environments (``mixture.py``), has
+the sampler complete and score each ``group_size`` times (``sampler.py``, ``collect.py``), gives every completion the
+advantage over its group's mean (``advantage.py``), and minimises a loss (``loss.py``, ``update.py``) over all of them.
 
-Left out so far: other backends than transformers, LoRA and partly frozen models, a KL term, several optimiser steps a
-batch, dynamic sampling, asynchrony, several processes.
+What a step samples depends on the seed and what came before alone: in synchronous mode with the transformers backend a
+run that was killed and resumed ends with the same bits (float32, CPU). In mode ``async`` the next batch is sampled
+while one trains, by a policy that is one version old.
+
+Left out of what the literature has: critics, entropy bonus, reward shaping, curricula that look at success.
 """
 
 from __future__ import annotations
 
-import functools
-import json
-import operator
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
 
 from weightgym.envs import registry
-from weightgym.rewards.contracts import canonical_json, sha256_hex
-from weightgym.rollouts.backend import Sampling
-from weightgym.rollouts.run import Job, jobs, run
-from weightgym.rollouts.store import line
+from weightgym.rewards.contracts import canonical_json
+from weightgym.rollouts.hf_tokenizer import HFChatTokenizer
+from weightgym.rollouts.run import jobs
 from weightgym.rollouts.trajectory import Trajectory
-from weightgym.rollouts.transformers_backend import TransformersBackend
-from weightgym.trainers import checkpoint
-from weightgym.trainers.advantage import GroupAdvantages, group_advantages
-from weightgym.trainers.batch import Batch, make_batch, rows
+from weightgym.rollouts.transformers_backend import load_model
+from weightgym.trainers import checkpoint, health, parameters
+from weightgym.trainers.advantage import group_advantages
+from weightgym.trainers.batch import Row, rows
+from weightgym.trainers.collect import Collected, Collector
 from weightgym.trainers.config import Config
-from weightgym.trainers.logprobs import completion_logprobs
-from weightgym.trainers.loss import LossConfig, LossStatistics, count_batch, policy_loss
-from weightgym.trainers.metrics import MetricsFile, rollout_metrics
+from weightgym.trainers.health import UnhealthyRun
+from weightgym.trainers.loss import LossConfig
+from weightgym.trainers.metrics import MetricsFile, loss_metrics, rollout_metrics
+from weightgym.trainers.mixture import Mixture
+from weightgym.trainers.optimiser import adamw, learning_rate, set_rate
+from weightgym.trainers.policy import Policy
+from weightgym.trainers.sampler import Sampler
+from weightgym.trainers.update import update
+
+__all__ = ["Trainer", "UnhealthyRun"]
 
 Metrics = dict[str, float]
 
 
-class UnhealthyRun(RuntimeError):
-    """A step is outside of the configuration's limits; the message names limit and value."""
-
-
 class Trainer:
-    """One run.
+    """One run. Use it in a ``with`` block, or ``close()`` it.
 
     Raises:
-        BackendError: the model can't be loaded. TaskError: a task is unknown.
+        BackendError: the model can't be loaded, or the sampler can't be opened. TaskError: a task is unknown.
         ValueError: ``resume``, and the checkpoint is of another configuration; or not, and the folder holds a run.
     """
 
@@ -54,203 +57,242 @@ class Trainer:
         self.config = config
         if config.threads:
             torch.set_num_threads(config.threads)
-        self.entry = registry.spec(config.env)
-        self.tasks = [self.entry.tasks.task(id) for id in config.tasks]
-        self.eval_tasks = [self.entry.tasks.task(id) for id in config.evaluation.tasks]
         found = checkpoint.find(config.output)
         if found and not resume:
             raise ValueError(f"{config.output} holds a run already: --resume goes on with it, --output names another")
-        self.backend = TransformersBackend(str(found or config.model), batch_size=config.rollout.batch_size)
-        self.model = self.backend.model
-        self.optimiser = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=config.optimiser.learning_rate,
-            betas=(config.optimiser.beta1, config.optimiser.beta2),
-            weight_decay=config.optimiser.weight_decay,
+        self.mixture = Mixture(config.environments, config.seed)
+        self.eval_entry = registry.spec(config.evaluation.env or config.environments[0].env)
+        self.eval_tasks = self._eval_tasks()
+        self.tokenizer = HFChatTokenizer.load(config.model)
+        chosen = config.parameters
+        self.model = parameters.select(
+            load_model(config.model, "float32"),
+            chosen.kind,
+            blocks=chosen.blocks,
+            lora_rank=chosen.lora_rank,
+            lora_alpha=chosen.lora_alpha,
+            lora_targets=chosen.lora_targets,
         )
-        self.loss = LossConfig(
-            loss=config.loss.name,
-            clip_low=config.loss.clip_low,
-            clip_high=config.loss.clip_high,
-            delta=config.loss.delta,
-            max_tokens=config.rollout.max_tokens if config.loss.name == "dr_grpo" else None,
-            correction=config.loss.correction,
-            correction_cap=config.loss.correction_cap,
+        self.policy = Policy(
+            self.model,
+            temperature=config.rollout.temperature,
+            dtype=chosen.dtype,
+            reference=config.loss.kl > 0,
         )
-        self.step = checkpoint.restore(found, optimiser=self.optimiser, identity=self._identity) if found else 0
-        self.backend.version = self.step
+        self.optimiser = adamw(self.model, config.optimiser)
+        self.loss = _loss_config(config)
+        self.step, stored = 0, 0
+        if found:
+            state = checkpoint.restore(found, model=self.model, optimiser=self.optimiser, identity=self._identity)
+            self.step, self.mixture.drawn, stored = state.step, state.drawn, state.stored
+        shares = config.backend.kind == "transformers" and config.mode == "sync"
+        self.sampler = Sampler(
+            config,
+            model=parameters.base(self.model) if shares else None,
+            tokenizer=self.tokenizer.hf if shares else None,
+        )
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / "config.json").write_text(config.model_dump_json(indent=1) + "\n")
         self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if found else -1)
-        self._cut_rollouts()
+        self.collector = Collector(self.sampler, self.mixture, config.output / "rollouts.jsonl", stored=stored)
+        self._ahead = ThreadPoolExecutor(1, "rollouts")  # one thread: the sampler is never used twice at once
+        self._next: Future[Collected] | None = None
+        self._checked: float | None = None
 
     @property
     def _identity(self) -> str:
-        """What may not change between the parts of a run (its length and its folder may)."""
-        return canonical_json(self.config.model_dump(mode="json", exclude={"output", "steps", "checkpoint_every"}))
+        """What may not change between the parts of a run (its length, its folder and where it samples may)."""
+        free = {"output", "checkpoint_every", "backend", "trackers", "threads", "limits"}
+        if self.config.optimiser.decay == "none":
+            free.add("steps")
+        return canonical_json(self.config.model_dump(mode="json", exclude=free))
 
     def train(self) -> Iterator[Metrics]:
         """Train to the end; yields the metrics of every step, and of evaluations (which have ``eval/reward``).
 
         Raises:
-            UnhealthyRun: a step is outside of the limits. The last checkpoint stays.
+            UnhealthyRun: a step is outside of the limits. BackendError: generation failed. The last checkpoint stays.
         """
+        if self.step == self.config.steps:
+            return
+        self._sync()
+        self._self_check()
         if self.step == 0:
             yield from self._evaluate()
         while self.step < self.config.steps:
             yield self._step()
             last = self.step == self.config.steps
             if last or self.step % self.config.checkpoint_every == 0:
-                checkpoint.save(
-                    self.config.output,
-                    step=self.step,
-                    model=self.model,
-                    tokenizer=self.backend.tokenizer.hf,
-                    optimiser=self.optimiser,
-                    identity=self._identity,
-                )
+                self._save()
             every = self.config.evaluation.every
             if last or (every and self.step % every == 0):
                 yield from self._evaluate()
 
     def _step(self) -> Metrics:
-        started = time.monotonic()
-        trajectories = self._roll_out(self._jobs(), self.config.profile)
-        self._store(trajectories)
-        rolled = time.monotonic()
-        advantages = self._advantages(trajectories)
-        metrics = rollout_metrics(trajectories) | {
-            "group/zero_spread": len(advantages.zero_spread) / advantages.groups,
-            "seconds/rollout": rolled - started,
-        }
-        self._check(metrics)
-        metrics |= self._update(trajectories, advantages)
+        batch = self._batch()
+        collected = time.monotonic()
+        metrics = self._rollout_metrics(batch)
+        first = self.step == 0
+        health.check_rollouts(metrics, self.config.limits, step=self.step + 1, first=first)
+        rate = learning_rate(self.config.optimiser, self.step, self.config.steps)
+        metrics |= {"optimiser/rate": rate, "seconds/rollout": batch.seconds}
+        made = self._rows(batch)
+        if made:
+            metrics |= self._update(made, rate)
         self.step += 1
-        self.backend.version = self.step
-        metrics |= {"step": self.step, "seconds/train": time.monotonic() - rolled}
+        trained = time.monotonic()
+        self._trained = batch
+        if self.config.mode == "sync" or self.step == self.config.steps:
+            self._sync()
+        if first:
+            self._self_check()
+            metrics["sampling/self_check"] = self._checked or 0.0
+        metrics |= {
+            "step": self.step,
+            "seconds/train": trained - collected,
+            "seconds/sync": time.monotonic() - trained,
+        }
         self.metrics.write(metrics)
         return metrics
 
-    def _jobs(self) -> list[Job]:
-        """This step's rollouts: each group a task of the configuration, chosen by a hash of seed, step and group."""
-        rollout, seed, todo = self.config.rollout, self.config.seed, []
-        for group in range(rollout.groups):
-            pick = int(sha256_hex(canonical_json(["group", seed, self.step, group])), 16) % len(self.tasks)
-            todo += jobs([self.tasks[pick]], rollout.group_size, seed, label=f"{self.step}.{group}")
-        return todo
-
-    def _roll_out(self, todo: list[Job], profile: str | None) -> list[Trajectory]:
-        """The trajectories in the order of the jobs, whatever order they came in."""
+    def _batch(self) -> Collected:
+        """This step's rollouts. In mode async they were made meanwhile, and the next ones are begun."""
         rollout = self.config.rollout
-        self.model.eval()
-        results = run(
-            todo,
-            self.backend,
-            self.entry,
-            sampling=Sampling(rollout.max_tokens, rollout.temperature),
-            profile=profile or self.entry.default_profile,
-            workers=rollout.workers,
-        )
-        done = {one.id: one for one in results}
-        return [done[job.id] for job in todo]
+        ready = self._next or self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
+        batch, self._next = ready.result(), None
+        if self.config.mode == "async" and self.step + 1 < self.config.steps:
+            self._sync()
+            self._next = self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
+        return batch
 
-    def _advantages(self, trajectories: list[Trajectory]) -> GroupAdvantages[str]:
-        rewards: dict[str, list[float | None]] = {}
-        for one in trajectories:
-            rewards.setdefault(one.group, []).append(one.score.reward)
-        return group_advantages(rewards, self.config.rollout.group_size, scale=self.config.loss.advantage)
+    def _rollout_metrics(self, batch: Collected) -> Metrics:
+        first = [one for group in batch.first for one in group]
+        everything = [one for group in batch.groups for one in group]
+        ages = [self.step - one.policy_version for one in first]
+        spread = group_advantages(_rewards(batch.first), self.config.rollout.group_size)
+        return rollout_metrics(first) | {
+            "rollout/stale": sum(map(self._is_stale, everything)) / max(1, len(everything)),
+            "rollout/staleness": sum(ages) / len(ages),
+            "group/zero_spread": (len(spread.zero_spread) + len(spread.too_small)) / spread.groups,
+            "group/refilled": batch.refilled,
+            "group/trained": len(batch.groups),
+            "speed/tokens": sum(one.sampled for one in first) / batch.seconds,
+        }
 
-    def _update(self, trajectories: list[Trajectory], advantages: GroupAdvantages[str]) -> Metrics:
-        """One optimiser step over all rollouts that have a reward, in micro-batches."""
-        flat = [value for group in advantages.advantages.values() for value in group]
-        pairs = [(one, value) for one, value in zip(trajectories, flat, strict=True) if one.score.reward is not None]
-        made = rows([one for one, _ in pairs], [value for _, value in pairs])
-        size = self.config.optimiser.micro_batch
-        batches = [make_batch(made[begin : begin + size]) for begin in range(0, len(made), size)]
-        normaliser = count_batch(batch.mask for batch in batches)
+    def _is_stale(self, one: Trajectory) -> bool:
+        return self.step - one.policy_version > self.config.rollout.max_staleness
+
+    def _rows(self, batch: Collected) -> list[Row]:
+        """What to train on: rollouts that are fresh and have a reward, with their advantages."""
+        fresh = [[None if self._is_stale(one) else one.score.reward for one in group] for group in batch.groups]
+        size = self.config.rollout.group_size
+        found = group_advantages(dict(enumerate(fresh)), size, scale=self.config.loss.advantage)
+        pairs = [
+            (one, advantage)
+            for index, group in enumerate(batch.groups)
+            for one, reward, advantage in zip(group, fresh[index], found.advantages[index], strict=True)
+            if reward is not None and not (self.config.loss.mask_truncated and one.finish_reason == "length")
+        ]
+        return rows([one for one, _ in pairs], [advantage for _, advantage in pairs])
+
+    def _update(self, made: list[Row], rate: float) -> Metrics:
+        optimiser = self.config.optimiser
+        set_rate(self.optimiser, rate)
         self.model.train()
-        self.optimiser.zero_grad()
-        losses, statistics = [], []
-        for batch in batches:
-            logp = self._logprobs(batch)
-            result = policy_loss(
-                logp,
-                logp.detach(),  # this is the first update with these rollouts
-                batch.sampler_logp,
-                batch.advantages,
-                batch.mask,
-                config=self.loss,
-                normaliser=normaliser,
-            )
-            result.loss.backward()  # type: ignore[no-untyped-call]
-            losses.append(float(result.loss.detach()))
-            statistics.append(result.statistics)
-        whole = functools.reduce(operator.add, statistics)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimiser.clip_norm)
-        self._check_gap(whole)
-        self.optimiser.step()
-        return {"loss": sum(losses), "gradient/norm": float(norm)} | _loss_metrics(whole)
-
-    def _logprobs(self, batch: Batch) -> torch.Tensor:
-        """Of the scored positions, float32 (rows, scored); logits are computed for these positions only."""
-        scored = batch.targets.shape[1]
-        places = (batch.attention.cumsum(1) - 1).clamp(min=0)
-        out: Any = self.model(
-            input_ids=batch.ids, attention_mask=batch.attention, position_ids=places, logits_to_keep=scored + 1
+        done = update(
+            self.policy,
+            self.optimiser,
+            made,
+            config=self.loss,
+            updates=optimiser.updates,
+            micro_batch=optimiser.micro_batch,
+            clip_norm=optimiser.clip_norm,
+            check=self._check_gap,
         )
+        self.model.eval()
+        return {"loss/total": done.loss, "optimiser/norm": done.norm} | loss_metrics(done.statistics)
+
+    def _check_gap(self, gap: float) -> None:
+        """Before an update: in synchronous mode sampler and trainer are the same policy, so that any gap is a fault."""
+        if self.config.mode == "sync":
+            health.check_gap(gap, self.config.logp_gap, when=f"step {self.step + 1}")
+
+    def _sync(self) -> None:
+        """Hand the weights to the sampler; what it writes from now on is of this version."""
+        if self.sampler.takes_adapters:
+            folder = self.config.output / "adapter"
+            parameters.save_adapter(self.model, folder)
+            self.sampler.sync_adapter(folder, self.step)
+        else:
+            self.sampler.sync(parameters.trained_weights(self.model), self.step)
+
+    def _self_check(self) -> None:
+        """Sampler and trainer must agree on a long prompt, whatever the rollouts are like."""
+        task = self.mixture.sources[0].tasks[0]
         temperature = self.config.rollout.temperature
-        return completion_logprobs(out.logits[:, :-1], batch.targets, batch.mask, temperature=temperature)
+        probe = health.probe(self.sampler.backend, task, temperature=temperature, seed=self.config.seed)
+        self._checked = health.gap(probe, self.policy.frozen_logprobs)
+        health.check_gap(self._checked, self.config.logp_gap, when=f"self-check after step {self.step}")
 
     def _evaluate(self) -> Iterator[Metrics]:
         if not self.eval_tasks:
             return
-        todo = jobs(self.eval_tasks, self.config.evaluation.samples, self.config.seed, label="evaluation")
-        found = rollout_metrics(self._roll_out(todo, self.config.evaluation.profile))
+        evaluation = self.config.evaluation
+        todo = jobs(self.eval_tasks, evaluation.samples, self.config.seed, label="evaluation")
+        profile = evaluation.profile or self.eval_entry.default_profile
+        done = self.sampler.roll_out(todo, self.eval_entry, profile, keep=lambda one: None)
+        found = rollout_metrics(list(done.values()))
         metrics = {
             "step": float(self.step),
             "eval/reward": found["reward/mean"],
             "eval/invalid": found["rollout/invalid"],
+            "eval/faults": found["rollout/faults"],
         }
         self.metrics.write(metrics)
         yield metrics
 
-    def _check(self, metrics: Metrics) -> None:
-        limits, rollout = self.config.limits, self.config.rollout
-        for name, limit in (("rollout/truncated", limits.truncated), ("rollout/faults", limits.faults)):
-            if metrics[name] > limit:
-                field = f"limits.{name.partition('/')[2]}"
-                raise UnhealthyRun(f"step {self.step + 1}: {name} is {metrics[name]:.3f}, {field} is {limit:g}")
-        if metrics["rollout/faults"] == 1:
-            count = rollout.groups * rollout.group_size
-            raise UnhealthyRun(f"step {self.step + 1}: not one of {count} rollouts has a reward")
+    def _eval_tasks(self) -> list[Any]:
+        evaluation = self.config.evaluation
+        tasks = self.eval_entry.tasks
+        ids = evaluation.tasks or (tasks.ids(evaluation.split) if evaluation.split else ())
+        return [tasks.task(id) for id in ids]
 
-    def _check_gap(self, statistics: LossStatistics) -> None:
-        gap = statistics.logp_diff_mean
-        if not gap <= self.config.limits.logp_gap:
-            raise UnhealthyRun(
-                f"step {self.step + 1}: trainer and sampler differ by {gap:.2e} nats a token on average, "
-                f"limits.logp_gap is {self.config.limits.logp_gap:g}: are their weights the same?"
-            )
+    def _save(self) -> None:
+        checkpoint.save(
+            self.config.output,
+            checkpoint.State(self.step, self._trained.drawn, self._trained.stored),
+            model=self.model,
+            tokenizer=self.tokenizer.hf,
+            optimiser=self.optimiser,
+            identity=self._identity,
+        )
 
-    def _store(self, trajectories: list[Trajectory]) -> None:
-        with (self.config.output / "rollouts.jsonl").open("ab") as file:
-            file.write(b"".join(line(one) for one in trajectories))
+    def close(self) -> None:
+        """Give back the sampler; a batch that is being made ahead is dropped."""
+        self.sampler.close()
+        self._ahead.shutdown(wait=True, cancel_futures=True)
+        self.collector.close()
 
-    def _cut_rollouts(self) -> None:
-        """Remove rollouts of steps after the checkpoint: they will be made again."""
-        path = self.config.output / "rollouts.jsonl"
-        if not path.exists():
-            return
-        lines = path.read_bytes().splitlines(keepends=True)
-        kept = [raw for raw in lines if raw.endswith(b"\n") and json.loads(raw)["policy_version"] < self.step]
-        path.write_bytes(b"".join(kept))
+    def __enter__(self) -> Trainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-def _loss_metrics(statistics: LossStatistics) -> Metrics:
-    return {
-        "loss/clip_low": statistics.clip_low,
-        "loss/clip_high": statistics.clip_high,
-        "loss/capped": statistics.capped,
-        "sampling/logp_diff_mean": statistics.logp_diff_mean,
-        "sampling/logp_diff_max": statistics.logp_diff_max,
-    }
+def _rewards(groups: list[list[Trajectory]]) -> dict[int, list[float | None]]:
+    return {index: [one.score.reward for one in group] for index, group in enumerate(groups)}
+
+
+def _loss_config(config: Config) -> LossConfig:
+    wanted = config.loss
+    return LossConfig(
+        loss=wanted.name,
+        clip_low=wanted.clip_low,
+        clip_high=wanted.clip_high,
+        delta=wanted.delta,
+        max_tokens=config.rollout.max_tokens if wanted.name == "dr_grpo" else None,
+        kl_coefficient=wanted.kl,
+        correction=wanted.correction,
+        correction_cap=wanted.correction_cap,
+    )

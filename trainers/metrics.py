@@ -5,31 +5,51 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weightgym.rollouts.trajectory import Trajectory
 
-#: Every metric that a run writes, with its meaning. Fractions are from 0 to 1.
+if TYPE_CHECKING:  # it imports torch
+    from weightgym.trainers.loss import LossStatistics
+
+#: Every metric that a run writes, with its meaning. Fractions are from 0 to 1. "Rollouts" are those of the step's first
+#: round: groups that replace others are trained on, but say nothing of how good the policy is.
 MEANINGS: Mapping[str, str] = {
     "step": "optimiser steps so far, this one included; 0 before training",
     "reward/mean": "mean reward of the step's rollouts that have one",
     "reward/std": "standard deviation of these rewards",
     "reward/max": "the best of them",
     "rollout/truncated": "fraction of completions that were cut at max_tokens",
-    "rollout/tokens": "mean tokens of a completion",
+    "rollout/tokens": "mean tokens that a rollout sampled",
+    "rollout/turns": "mean number of the model's messages in a rollout",
+    "rollout/distinct": "fraction of different completions: falls when the policy collapses onto one answer",
     "rollout/invalid": "fraction of answers that can't be read (they get the floor)",
     "rollout/faults": "fraction without a reward, through our fault (error, timeout): not trained on",
+    "rollout/stale": "fraction of a policy older than rollout.max_staleness allows: dropped",
+    "rollout/staleness": "mean age of the policy that wrote the rollouts, in optimiser steps",
     "group/zero_spread": "fraction of groups whose rewards are all equal: nothing to learn from",
-    "loss": "the loss that was minimised",
+    "group/refilled": "groups that were made to replace those without spread",
+    "group/trained": "groups that were trained on",
+    "loss/total": "the loss that was minimised",
+    "loss/kl": "mean KL estimate (k3) to the model that training began with, nats; with loss.kl only",
+    "loss/ratio": "mean ratio of the policy to the one that the batch began with",
     "loss/clip_low": "fraction of trained tokens without a gradient: ratio under the clip range, advantage negative",
     "loss/clip_high": "fraction of trained tokens without a gradient: ratio over the clip range, advantage positive",
+    "loss/clip_delta": "fraction of trained tokens without a gradient: ratio over delta, advantage negative",
     "loss/capped": "fraction of trained tokens whose weight the mismatch correction cut",
     "sampling/logp_diff_mean": "mean |log-probability of the trainer - of the sampler| of trained tokens, nats",
     "sampling/logp_diff_max": "the largest of them",
-    "gradient/norm": "norm of the whole gradient before it is clipped",
+    "sampling/self_check": "the same mean, on a long prompt at the start and after the first update",
+    "sampling/entropy": "mean -log-probability of sampled tokens, nats: an estimate of the policy's entropy",
+    "optimiser/norm": "norm of the whole gradient before it is clipped",
+    "optimiser/rate": "learning rate",
+    "speed/tokens": "sampled tokens a second of generating and scoring",
     "seconds/rollout": "wall clock of generating and scoring",
     "seconds/train": "wall clock of the passes and the update",
+    "seconds/sync": "wall clock of handing the weights to the sampler",
     "eval/reward": "mean reward of the evaluation's rollouts, on tasks that are never trained on",
     "eval/invalid": "fraction of the evaluation's answers that can't be read",
+    "eval/faults": "fraction of the evaluation's rollouts without a reward, through our fault",
 }
 
 
@@ -39,15 +59,38 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     rewards = [one.score.reward for one in trajectories if one.score.reward is not None]
     mean = sum(rewards) / len(rewards) if rewards else 0.0
     spread = sum((reward - mean) ** 2 for reward in rewards) / len(rewards) if rewards else 0.0
+    sampled = sum(one.sampled for one in trajectories)
+    surprise = -sum(value for one in trajectories for branch in one.branches for value in branch.logprobs)
     return {
         "reward/mean": mean,
         "reward/std": spread**0.5,
         "reward/max": max(rewards, default=0.0),
         "rollout/truncated": sum(one.finish_reason == "length" for one in trajectories) / count,
-        "rollout/tokens": sum(one.sampled for one in trajectories) / count,
+        "rollout/tokens": sampled / count,
+        "rollout/turns": sum(one.turns for one in trajectories) / count,
+        "rollout/distinct": len({(one.task, *_texts(one)) for one in trajectories}) / count,
         "rollout/invalid": sum(one.score.status == "invalid" for one in trajectories) / count,
         "rollout/faults": (count - len(rewards)) / count,
+        "sampling/entropy": surprise / sampled if sampled else 0.0,
     }
+
+
+def loss_metrics(statistics: LossStatistics) -> dict[str, float]:
+    """What the trained tokens were like."""
+    known = {
+        "loss/ratio": statistics.ratio,
+        "loss/clip_low": statistics.clip_low,
+        "loss/clip_high": statistics.clip_high,
+        "loss/clip_delta": statistics.clip_delta,
+        "loss/capped": statistics.capped,
+        "sampling/logp_diff_mean": statistics.logp_diff_mean,
+        "sampling/logp_diff_max": statistics.logp_diff_max,
+    }
+    return known if statistics.kl is None else known | {"loss/kl": statistics.kl}
+
+
+def _texts(one: Trajectory) -> tuple[str, ...]:
+    return tuple(step.content for step in one.steps if step.role == "assistant")
 
 
 class MetricsFile:
