@@ -19,7 +19,7 @@ from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
 from weightgym.rollouts.trajectory import FinishReason
 
 # Bars of a second each, at every load and checkpoint, would tear up ours.
-transformers_logging.disable_progress_bar()
+transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 class TransformersBackend:

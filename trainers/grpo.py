@@ -97,7 +97,8 @@ class Trainer:
         self.collector = Collector(self.sampler, self.mixture, config.output / "rollouts.jsonl", stored=stored)
         self._ahead = ThreadPoolExecutor(1, "rollouts")  # one thread: the sampler is never used twice at once
         self._next: Future[Collected] | None = None
-        self._checked: float | None = None
+        self._synced = -1  # version of the sampler's weights
+        self._checks: list[float] = []  # gaps of the self-checks, nats
 
     @property
     def _identity(self) -> str:
@@ -116,7 +117,6 @@ class Trainer:
         if self.step == self.config.steps:
             return
         self._sync()
-        self._self_check()
         if self.step == 0:
             yield from self._evaluate()
         while self.step < self.config.steps:
@@ -144,9 +144,8 @@ class Trainer:
         self._trained = batch
         if self.config.mode == "sync" or self.step == self.config.steps:
             self._sync()
-        if first:
-            self._self_check()
-            metrics["sampling/self_check"] = self._checked or 0.0
+        if self._checks:
+            metrics["sampling/self_check"] = self._checks[-1]
         metrics |= {
             "step": self.step,
             "seconds/train": trained - collected,
@@ -219,20 +218,25 @@ class Trainer:
 
     def _sync(self) -> None:
         """Hand the weights to the sampler; what it writes from now on is of this version."""
+        if self._synced == self.step:
+            return
         if self.sampler.takes_adapters:
             folder = self.config.output / "adapter"
             parameters.save_adapter(self.model, folder)
             self.sampler.sync_adapter(folder, self.step)
         else:
             self.sampler.sync(parameters.trained_weights(self.model), self.step)
+        self._synced = self.step
+        if len(self._checks) < 2:  # at the start, and after the first update: a sync that does nothing would pass once
+            self._self_check()
 
     def _self_check(self) -> None:
         """Sampler and trainer must agree on a long prompt, whatever the rollouts are like."""
         task = self.mixture.sources[0].tasks[0]
         temperature = self.config.rollout.temperature
         probe = health.probe(self.sampler.backend, task, temperature=temperature, seed=self.config.seed)
-        self._checked = health.gap(probe, self.policy.frozen_logprobs)
-        health.check_gap(self._checked, self.config.logp_gap, when=f"self-check after step {self.step}")
+        self._checks.append(health.gap(probe, self.policy.frozen_logprobs))
+        health.check_gap(self._checks[-1], self.config.logp_gap, when=f"self-check after step {self.step}")
 
     def _evaluate(self) -> Iterator[Metrics]:
         if not self.eval_tasks:
