@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "score": ("weightgym.cli.score:score", "Score a file of answers, or one answer."),
     "rollout": ("weightgym.cli.rollout:rollout", "Let a policy answer tasks, and score its answers."),
     "train": ("weightgym.cli.train:train", "Fine-tune a language model with GRPO."),
+    "inspect": ("weightgym.cli.inspect:inspect", "Look at a training run: summary, curves, samples."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
 }
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from weightgym.trainers.grpo import Trainer
+    from weightgym.trainers.trackers import Tracker
 
 _EPILOG = """\b
 Examples:
@@ -14,21 +19,41 @@ Examples:
 """
 
 
+def _print_fields(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from weightgym.cli.console import print_table, table
+    from weightgym.trainers.config import described
+
+    rows = table("field", "default", "meaning")
+    for name, default, meaning in described():
+        rows.add_row(name, default, meaning)
+    print_table(rows)
+    context.exit()
+
+
 @click.command(epilog=_EPILOG, context_settings={"ignore_unknown_options": True})
 @click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[--FIELD VALUE]...")
 @click.option("--resume", is_flag=True, help="Go on from the run's last checkpoint.")
+@click.option(
+    "--fields",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_fields,
+    help="List every field of CONFIG with its default, and end.",
+)
 def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
     """Fine-tune a language model with GRPO as CONFIG (a TOML file) says.
 
-    Every field is also a flag with its dotted name. The run's folder gets config.json, metrics.jsonl (a line a step),
-    rollouts.jsonl (every rollout with its tokens), checkpoint/ (a model folder) and rewards.png. Needs the extra
-    `train`.
+    Every field is also a flag with its dotted name; --fields lists them. The run's folder gets config.json,
+    metrics.jsonl (a line a step), rollouts.jsonl (every rollout with its tokens), events.jsonl (starts and ends),
+    checkpoint/ (a model folder) and rewards.png. Needs the extra `train`. weightgym inspect looks at the folder, while
+    it trains, too.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     from weightgym.trainers.config import ConfigError, load
+    from weightgym.trainers.trackers import open_trackers
 
     try:
         wanted = load(config, flags)
@@ -38,35 +63,46 @@ def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
         from weightgym.trainers.grpo import Trainer, UnhealthyRun
     except ImportError as error:
         raise click.ClickException(f"training needs {error.name}: pip install 'weightgym[train]'") from error
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
+    fields = wanted.model_dump(mode="json")
     try:
         with (
+            open_trackers(
+                wanted.trackers.names, run_folder=wanted.output, project=wanted.trackers.project, config=fields
+            ) as tracker,
             Trainer(wanted, resume=resume) as trainer,
-            Progress(*columns, console=console, transient=True) as progress,
         ):
-            bar = progress.add_task("step", total=wanted.steps, completed=trainer.step)
-            for metrics in trainer.train():
-                console.print(_line(metrics), highlight=False, markup=False)
-                progress.update(bar, completed=metrics["step"])
+            _follow(trainer, tracker)
     except (ValueError, UnhealthyRun) as error:
         raise click.ClickException(str(error)) from error
     _plot(wanted.output)
     click.echo(f"{wanted.output}: trained to step {trainer.step}; the model is in {wanted.output / 'checkpoint'}")
+    click.echo(f"next: weightgym inspect {wanted.output}")
 
 
-def _line(metrics: dict[str, float]) -> str:
-    """A step in one line."""
-    step = f"step {metrics['step']:.0f}:"
-    if "eval/reward" in metrics:
-        return f"{step} evaluation: reward {metrics['eval/reward']:.4f}, {metrics['eval/invalid']:.0%} invalid"
-    return (
-        f"{step} reward {metrics['reward/mean']:.4f} (best {metrics['reward/max']:.3f}), "
-        f"{metrics['rollout/invalid']:.0%} invalid, {metrics['rollout/truncated']:.0%} cut, "
-        f"{metrics['group/zero_spread']:.0%} of groups without spread, "
-        f"log-probability gap {metrics.get('sampling/logp_diff_mean', 0):.1e}, "
-        f"{metrics['seconds/rollout']:.1f} + {metrics['seconds/train']:.1f} s"
-    )
+def _follow(trainer: Trainer, tracker: Tracker) -> None:
+    """Train to the end, and show and record how it goes."""
+    from weightgym.cli.live import LiveView
+    from weightgym.trainers.findings import BOUNDED
+    from weightgym.trainers.health import warnings
+    from weightgym.trainers.run_folder import add_event
+
+    folder, limits = trainer.config.output, trainer.config.limits.model_dump(exclude_none=True)
+    bounds = {metric: limits[field] for field, metric in BOUNDED.items() if field in limits}
+    add_event(folder, "resumed" if trainer.step else "started", trainer.step)
+    told: set[str] = set()
+    try:
+        with LiveView(trainer.config.steps, done=trainer.step, bounds=bounds) as view:
+            for metrics in trainer.train():
+                view.update(metrics)
+                tracker.log(metrics, int(metrics["step"]))
+                for name, text in warnings(metrics).items():
+                    if name not in told:  # once is loud, every step is noise
+                        view.note(f"step {metrics['step']:.0f}: {text}")
+                    told.add(name)
+    except BaseException as error:
+        add_event(folder, "stopped", trainer.step, str(error) or type(error).__name__)
+        raise
+    add_event(folder, "finished", trainer.step)
 
 
 def _plot(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from weightgym.cli.main import cli
-from weightgym.trainers.config import ConfigError, load
+from weightgym.trainers.config import ConfigError, described, load
 
 GOOD = 'model = "m"\noutput = "o"\n[[environments]]\ntasks = ["builtin/wall_rally"]\n[rollout]\ngroups = 3\n'
 
@@ -62,6 +62,21 @@ def test_mistakes_are_told(file: Path, text: str, flags: list[str], why: str) ->
     file.write_text(text)
     with pytest.raises(ConfigError, match=why):
         load(file, flags)
+
+
+def test_every_field_is_explained(file: Path) -> None:
+    """Each that --fields lists, with its default, makes the same configuration; each has a meaning."""
+    done = CliRunner().invoke(cli, ["train", "--fields"])
+    assert done.exit_code == 0, done.output
+    assert "optimiser.learning_rate  0.0001" in done.output
+    flags = []
+    for name, default, meaning in described():
+        assert meaning, name
+        if default not in ("needed", "null"):
+            flags += [f"--{name}", default]
+    assert load(file, flags).model_dump(exclude={"rollout", "environments"}) == load(file).model_dump(
+        exclude={"rollout", "environments"}
+    )
 
 
 @pytest.mark.parametrize("command", ["train", "rollout"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -55,9 +56,11 @@ class Parameters(_Section):
 
     kind: Literal["all", "last", "lora"] = Field("all", description="All, the last blocks, or adapters.")
     blocks: int = Field(2, ge=1, description="last: how many blocks.")
-    lora_rank: int = Field(16, ge=1)
-    lora_alpha: float = Field(32.0, gt=0)
-    lora_targets: tuple[str, ...] = Field(("q_proj", "k_proj", "v_proj", "o_proj"), description="Names of modules.")
+    lora_rank: int = Field(16, ge=1, description="lora: rank of the adapters.")
+    lora_alpha: float = Field(32.0, gt=0, description="lora: adapters are scaled by alpha / rank.")
+    lora_targets: tuple[str, ...] = Field(
+        ("q_proj", "k_proj", "v_proj", "o_proj"), description="lora: names of modules."
+    )
     dtype: Literal["float32", "bfloat16"] = Field("float32", description="Of the passes; weights stay float32.")
 
 
@@ -78,12 +81,12 @@ class Loss(_Section):
 class Optimiser(_Section):
     """AdamW."""
 
-    learning_rate: float = Field(1e-4, gt=0)
+    learning_rate: float = Field(1e-4, gt=0, description="After the warm-up.")
     warmup: int = Field(0, ge=0, description="Steps in which the rate rises linearly.")
     decay: Literal["none", "linear", "cosine"] = Field("none", description="Of the rate, to 0 at the last step.")
-    weight_decay: float = Field(0.0, ge=0)
-    beta1: float = Field(0.9, ge=0, lt=1)
-    beta2: float = Field(0.99, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0, description="Decoupled, as in AdamW.")
+    beta1: float = Field(0.9, ge=0, lt=1, description="Of the mean of gradients.")
+    beta2: float = Field(0.99, ge=0, lt=1, description="Of the mean of their squares.")
     clip_norm: float = Field(1.0, gt=0, description="Gradients are scaled down to this norm.")
     updates: int = Field(1, ge=1, description="Optimiser steps over one batch of rollouts, each on a part of it.")
     micro_batch: int = Field(32, ge=1, description="Sequences of one backward pass; changes nothing but memory.")
@@ -116,8 +119,8 @@ class Limits(_Section):
 class Trackers(_Section):
     """Where metrics go beside metrics.jsonl."""
 
-    names: tuple[Literal["trackio", "wandb", "tensorboard"], ...] = ()
-    project: str = "weightgym"
+    names: tuple[Literal["trackio", "wandb", "tensorboard"], ...] = Field((), description="Each is an extra.")
+    project: str = Field("weightgym", description="As the tracker calls it.")
 
 
 class Config(_Section):
@@ -127,8 +130,8 @@ class Config(_Section):
     output: Path = Field(description="Folder of the run.")
     environments: tuple[Environment, ...] = Field(min_length=1, description="What to train on.")
     mode: Literal["sync", "async"] = Field("sync", description="async: the next batch is sampled while one trains.")
-    steps: int = Field(100, ge=1)
-    seed: int = Field(0, ge=0)
+    steps: int = Field(100, ge=1, description="Optimiser steps of the whole run.")
+    seed: int = Field(0, ge=0, description="Of task order and sampling.")
     threads: int = Field(0, ge=0, description="Of torch on the CPU. 0: its own choice; 1 is best for tiny models.")
     checkpoint_every: int = Field(10, ge=1, description="Steps between checkpoints.")
     rollout: Rollout = Rollout()
@@ -159,6 +162,20 @@ class Config(_Section):
         """The limit of the gap, in nats."""
         wide = self.parameters.dtype == self.backend.dtype == "float32"
         return self.limits.logp_gap or (1e-3 if wide else 0.1)
+
+
+def described(section: type[BaseModel] = Config, place: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every field: its dotted name, its default as TOML would have it, what it means."""
+    for name, field in section.model_fields.items():
+        inner = next(iter(get_args(field.annotation)), field.annotation)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            dots = f"{name}.0." if section is Config and inner is Environment else f"{name}."
+            yield from described(inner, place + dots)
+            continue
+        default = "needed" if field.is_required() else json.dumps(field.default)
+        choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        told = f" One of {', '.join(map(str, choices))}." if choices else ""
+        yield place + name, default, (field.description or "") + told
 
 
 def load(path: Path, flags: Sequence[str] = ()) -> Config:

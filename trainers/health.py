@@ -9,17 +9,11 @@ from weightgym.rollouts.backend import Backend, Request, Sampling
 from weightgym.rollouts.trajectory import Branch
 from weightgym.trainers.batch import Batch, Row, make_batch
 from weightgym.trainers.config import Limits
+from weightgym.trainers.findings import BOUNDED
 
 #: Tokens of the self-check: the prompt is longer than a block of any prefix cache.
 _PROMPT, _COMPLETION = 160, 16
 
-#: Metric → the field of ``Limits`` that bounds it at every step.
-_BOUNDED = {
-    "rollout/truncated": "truncated",
-    "rollout/invalid": "invalid",
-    "rollout/faults": "faults",
-    "rollout/stale": "stale",
-}
 #: Metric → above what it is worth a warning, and why.
 _SUSPICIOUS = {
     "rollout/truncated": (0.5, "most completions are cut at rollout.max_tokens"),
@@ -43,10 +37,10 @@ def check_rollouts(metrics: Mapping[str, float], limits: Limits, *, step: int, f
     """
     if metrics["rollout/faults"] == 1:
         raise UnhealthyRun(f"step {step}: not one rollout has a reward, through our fault: see rollouts.jsonl")
-    bounded = _BOUNDED | ({"group/zero_spread": "zero_spread"} if first else {})
-    for name, field in bounded.items():
+    bounded = dict(BOUNDED) | ({"zero_spread": "group/zero_spread"} if first else {})
+    for field, name in bounded.items():
         limit = getattr(limits, field)
-        if metrics[name] > limit:
+        if limit is not None and metrics.get(name, 0.0) > limit:
             raise UnhealthyRun(f"step {step}: {name} is {metrics[name]:.3f}, limits.{field} is {limit:g}")
 
 
@@ -63,13 +57,13 @@ def check_gap(gap: float, limit: float, *, when: str) -> None:
         )
 
 
-def warnings(metrics: Mapping[str, float]) -> list[str]:
-    """What is suspicious about a step, though within the limits, in words."""
-    return [
-        f"{name} is {metrics[name]:.2f}: {why}"
+def warnings(metrics: Mapping[str, float]) -> dict[str, str]:
+    """What is suspicious about a step, though within the limits, in words, by metric."""
+    return {
+        name: f"{name} is {metrics[name]:.2f}: {why}"
         for name, (most, why) in _SUSPICIOUS.items()
         if metrics.get(name, 0.0) > most
-    ]
+    }
 
 
 def probe(backend: Backend, task: Task, *, temperature: float, seed: int) -> Sequence[Row]:
