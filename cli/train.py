@@ -60,27 +60,37 @@ def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
     try:
+        from weightgym.trainers.checkpoint import CheckpointError
+        from weightgym.trainers.distributed import WorldError, join
         from weightgym.trainers.grpo import Trainer, UnhealthyRun
     except ImportError as error:
         raise click.ClickException(f"training needs {error.name}: pip install 'weightgym[train]'") from error
     fields = wanted.model_dump(mode="json")
     try:
-        with (
-            open_trackers(
-                wanted.trackers.names, run_folder=wanted.output, project=wanted.trackers.project, config=fields
-            ) as tracker,
-            Trainer(wanted, resume=resume) as trainer,
-        ):
-            _follow(trainer, tracker)
-    except (ValueError, UnhealthyRun) as error:
+        with join() as world:
+            names = wanted.trackers.names if world.is_main else ()
+            with (
+                open_trackers(
+                    names, run_folder=wanted.output, project=wanted.trackers.project, config=fields
+                ) as tracker,
+                Trainer(wanted, resume=resume, world=world) as trainer,
+            ):
+                _follow(trainer, tracker)
+    except (ValueError, UnhealthyRun, CheckpointError, WorldError) as error:
         raise click.ClickException(str(error)) from error
+    if not world.is_main:
+        return
     _plot(wanted.output)
     click.echo(f"{wanted.output}: trained to step {trainer.step}; the model is in {wanted.output / 'checkpoint'}")
     click.echo(f"next: weightgym inspect {wanted.output}")
 
 
 def _follow(trainer: Trainer, tracker: Tracker) -> None:
-    """Train to the end, and show and record how it goes."""
+    """Train to the end, and show and record how it goes; of several processes, the main one tells."""
+    if not trainer.world.is_main:
+        for _ in trainer.train():
+            pass
+        return
     from weightgym.cli.live import LiveView
     from weightgym.trainers.findings import BOUNDED
     from weightgym.trainers.health import warnings

@@ -90,16 +90,3 @@ def test_help_and_configuration_import_no_torch(file: Path, command: str) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    "example", sorted((Path(__file__).parents[1] / "examples").glob("*.toml")), ids=lambda p: p.name
-)
-def test_examples_train(example: Path, tmp_path: Path) -> None:
-    """Every example, in small: two steps of a few completions."""
-    command = ["train", str(example), "--output", str(tmp_path / "run"), "--steps", "2", "--rollout.groups", "2"]
-    small = ["--rollout.group_size", "4", "--evaluation.samples", "2", "--evaluation.profile", "wpb-v1-e4"]
-    done = CliRunner().invoke(cli, [*command, *small], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert "step 2: reward" in done.output
-    assert "step 2: evaluation: reward" in done.output

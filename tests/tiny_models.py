@@ -26,7 +26,7 @@ def tokenizer() -> Any:
     return wrapped
 
 
-def model(seed: int = 0, *, positions: int = 512) -> Any:
+def model(seed: int = 0, *, positions: int = 512, tied: bool = False) -> Any:
     """About 30,000 random parameters, float32. The end of sequence is as likely as any other token."""
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -38,7 +38,7 @@ def model(seed: int = 0, *, positions: int = 512) -> Any:
         num_key_value_heads=1,
         max_position_embeddings=positions,
         initializer_range=0.3,
-        tie_word_embeddings=False,
+        tie_word_embeddings=tied,
     )
     made: Any = LlamaForCausalLM(config)
     return made.eval()

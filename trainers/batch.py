@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,17 @@ def rows(trajectories: Sequence[Trajectory], advantages: Sequence[float]) -> lis
             raise ValueError(f"trajectory {one.id} has no token to train on: its policy gave no tokens")
         made += found
     return made
+
+
+def to_bytes(rows: Sequence[Row]) -> bytes:
+    """Rows for another process; every float keeps its bits."""
+    parts = [(row.branch.token_ids, row.branch.logprobs, row.branch.mask, row.advantage) for row in rows]
+    return json.dumps(parts).encode()
+
+
+def from_bytes(data: bytes) -> list[Row]:
+    """The rows of ``to_bytes``."""
+    return [Row(Branch(*map(tuple, branch)), advantage) for *branch, advantage in json.loads(data)]
 
 
 def make_batch(rows: Sequence[Row], *, device: str = "cpu") -> Batch:

@@ -13,8 +13,10 @@ Left out of what the literature has: critics, entropy bonus, reward shaping, cur
 
 from __future__ import annotations
 
+import collections
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -28,9 +30,10 @@ from weightgym.rollouts.trajectory import Trajectory
 from weightgym.rollouts.transformers_backend import load_model
 from weightgym.trainers import checkpoint, health, parameters
 from weightgym.trainers.advantage import group_advantages
-from weightgym.trainers.batch import Row, rows
+from weightgym.trainers.batch import Row, from_bytes, rows, to_bytes
 from weightgym.trainers.collect import Collected, Collector
 from weightgym.trainers.config import Config
+from weightgym.trainers.distributed import World
 from weightgym.trainers.health import UnhealthyRun
 from weightgym.trainers.loss import LossConfig
 from weightgym.trainers.metrics import MetricsFile, loss_metrics, rollout_metrics
@@ -43,18 +46,22 @@ from weightgym.trainers.update import update
 __all__ = ["Trainer", "UnhealthyRun"]
 
 Metrics = dict[str, float]
+_ALONE = World()
 
 
 class Trainer:
     """One run. Use it in a ``with`` block, or ``close()`` it.
+
+    Every rank of ``world`` has one; all make the same calls. The main one alone samples, scores and writes.
 
     Raises:
         BackendError: the model can't be loaded, or the sampler can't be opened. TaskError: a task is unknown.
         ValueError: ``resume``, and the checkpoint is of another configuration; or not, and the folder holds a run.
     """
 
-    def __init__(self, config: Config, *, resume: bool = False) -> None:
+    def __init__(self, config: Config, *, resume: bool = False, world: World = _ALONE) -> None:
         self.config = config
+        self.world = world
         if config.threads:
             torch.set_num_threads(config.threads)
         found = checkpoint.find(config.output)
@@ -78,14 +85,26 @@ class Trainer:
             temperature=config.rollout.temperature,
             dtype=chosen.dtype,
             reference=config.loss.kl > 0,
+            device=world.device,
         )
+        blocks = parameters.decoder_blocks(self.model) if world.size > 1 else ()
+        world.shard(self.model, blocks, dtype=chosen.dtype)
         self.optimiser = adamw(self.model, config.optimiser)
         self.loss = _loss_config(config)
         self.step, stored = 0, 0
         if found:
             state = checkpoint.restore(found, model=self.model, optimiser=self.optimiser, identity=self._identity)
             self.step, self.mixture.drawn, stored = state.step, state.drawn, state.stored
-        shares = config.backend.kind == "transformers" and config.mode == "sync"
+        self.takes_adapters = bool(world.from_main(lambda: self._open(stored, resumed=found is not None)))
+        self._ahead = ThreadPoolExecutor(1, "rollouts")  # one thread: the sampler is never used twice at once
+        self._next: Future[Collected] | None = None
+        self._synced = -1  # version of the sampler's weights
+        self._checks: list[float] = []  # gaps of the self-checks, nats
+
+    def _open(self, stored: int, *, resumed: bool) -> bytes:
+        """What the main rank alone has: sampler and files. Whether the sampler takes adapters."""
+        config = self.config
+        shares = config.backend.kind == "transformers" and config.mode == "sync" and self.world.size == 1
         self.sampler = Sampler(
             config,
             model=parameters.base(self.model) if shares else None,
@@ -93,12 +112,9 @@ class Trainer:
         )
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / "config.json").write_text(config.model_dump_json(indent=1) + "\n")
-        self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if found else -1)
+        self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if resumed else -1)
         self.collector = Collector(self.sampler, self.mixture, config.output / "rollouts.jsonl", stored=stored)
-        self._ahead = ThreadPoolExecutor(1, "rollouts")  # one thread: the sampler is never used twice at once
-        self._next: Future[Collected] | None = None
-        self._synced = -1  # version of the sampler's weights
-        self._checks: list[float] = []  # gaps of the self-checks, nats
+        return b"1" if self.sampler.takes_adapters else b""
 
     @property
     def _identity(self) -> str:
@@ -129,40 +145,54 @@ class Trainer:
                 yield from self._evaluate()
 
     def _step(self) -> Metrics:
-        batch = self._batch()
+        metrics: Metrics = {}
+        made = self._from_main(lambda: self._prepare(metrics))
+        self._begin_next()
         collected = time.monotonic()
-        metrics = self._rollout_metrics(batch)
-        first = self.step == 0
-        health.check_rollouts(metrics, self.config.limits, step=self.step + 1, first=first)
         rate = learning_rate(self.config.optimiser, self.step, self.config.steps)
-        metrics |= {"optimiser/rate": rate, "seconds/rollout": batch.seconds}
-        made = self._rows(batch)
         if made:
             metrics |= self._update(made, rate)
         self.step += 1
         trained = time.monotonic()
-        self._trained = batch
         if self.config.mode == "sync" or self.step == self.config.steps:
             self._sync()
         if self._checks:
             metrics["sampling/self_check"] = self._checks[-1]
         metrics |= {
             "step": self.step,
+            "optimiser/rate": rate,
             "seconds/train": trained - collected,
             "seconds/sync": time.monotonic() - trained,
         }
-        self.metrics.write(metrics)
+        if self.world.is_main:
+            self.metrics.write(metrics)
         return metrics
 
+    def _prepare(self, metrics: Metrics) -> list[Row]:
+        """This step's rows; ``metrics`` get what there is to say of its rollouts."""
+        batch = self._trained = self._batch()
+        metrics |= self._rollout_metrics(batch) | {"seconds/rollout": batch.seconds}
+        health.check_rollouts(metrics, self.config.limits, step=self.step + 1, first=self.step == 0)
+        return self._rows(batch)
+
+    def _from_main(self, make: Callable[[], list[Row]]) -> list[Row]:
+        """The rows that the main rank makes, on every rank."""
+        return make() if self.world.size == 1 else from_bytes(self.world.from_main(lambda: to_bytes(make())))
+
     def _batch(self) -> Collected:
-        """This step's rollouts. In mode async they were made meanwhile, and the next ones are begun."""
+        """This step's rollouts. In mode async they were made meanwhile."""
         rollout = self.config.rollout
         ready = self._next or self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
         batch, self._next = ready.result(), None
+        return batch
+
+    def _begin_next(self) -> None:
+        """In mode async: have the next step's rollouts made, by the policy as it is now, while this step trains."""
         if self.config.mode == "async" and self.step + 1 < self.config.steps:
             self._sync()
-            self._next = self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
-        return batch
+            if self.world.is_main:
+                rollout = self.config.rollout
+                self._next = self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
 
     def _rollout_metrics(self, batch: Collected) -> Metrics:
         first = [one for group in batch.first for one in group]
@@ -207,6 +237,7 @@ class Trainer:
             micro_batch=optimiser.micro_batch,
             clip_norm=optimiser.clip_norm,
             check=self._check_gap,
+            world=self.world,
         )
         self.model.eval()
         return {"loss/total": done.loss, "optimiser/norm": done.norm} | loss_metrics(done.statistics)
@@ -220,27 +251,38 @@ class Trainer:
         """Hand the weights to the sampler; what it writes from now on is of this version."""
         if self._synced == self.step:
             return
-        if self.sampler.takes_adapters:
-            folder = self.config.output / "adapter"
-            parameters.save_adapter(self.model, folder)
-            self.sampler.sync_adapter(folder, self.step)
-        else:
+        if self.takes_adapters:
+            adapter = parameters.adapter_weights(self.model)
+            self.world.from_main(lambda: self._swap(adapter))
+        elif self.world.is_main:
             self.sampler.sync(parameters.trained_weights(self.model), self.step)
+        else:
+            collections.deque(parameters.trained_weights(self.model), maxlen=0)  # takes part in gathering them
         self._synced = self.step
         if len(self._checks) < 2:  # at the start, and after the first update: a sync that does nothing would pass once
             self._self_check()
 
+    def _swap(self, adapter: dict[str, Any]) -> bytes:
+        folder = self.config.output / "adapter"
+        parameters.save_adapter(self.model, folder, adapter)
+        self.sampler.sync_adapter(folder, self.step)
+        return b""
+
     def _self_check(self) -> None:
         """Sampler and trainer must agree on a long prompt, whatever the rollouts are like."""
         task = self.mixture.sources[0].tasks[0]
-        temperature = self.config.rollout.temperature
-        probe = health.probe(self.sampler.backend, task, temperature=temperature, seed=self.config.seed)
-        self._checks.append(health.gap(probe, self.policy.frozen_logprobs))
+        temperature, seed = self.config.rollout.temperature, self.config.seed
+        probe = self._from_main(
+            lambda: list(health.probe(self.sampler.backend, task, temperature=temperature, seed=seed))
+        )
+        self._checks.append(health.gap(probe, self.policy.frozen_logprobs, device=self.policy.device))
         health.check_gap(self._checks[-1], self.config.logp_gap, when=f"self-check after step {self.step}")
 
     def _evaluate(self) -> Iterator[Metrics]:
-        if not self.eval_tasks:
-            return
+        if self.eval_tasks:
+            yield json.loads(self.world.from_main(lambda: json.dumps(self._evaluation()).encode()))
+
+    def _evaluation(self) -> Metrics:
         evaluation = self.config.evaluation
         todo = jobs(self.eval_tasks, evaluation.samples, self.config.seed, label="evaluation")
         profile = evaluation.profile or self.eval_entry.default_profile
@@ -253,7 +295,7 @@ class Trainer:
             "eval/faults": found["rollout/faults"],
         }
         self.metrics.write(metrics)
-        yield metrics
+        return metrics
 
     def _eval_tasks(self) -> list[Any]:
         evaluation = self.config.evaluation
@@ -262,20 +304,25 @@ class Trainer:
         return [tasks.task(id) for id in ids]
 
     def _save(self) -> None:
+        trained = self._trained if self.world.is_main else None
+        state = checkpoint.State(self.step, trained.drawn if trained else [], trained.stored if trained else 0)
         checkpoint.save(
             self.config.output,
-            checkpoint.State(self.step, self._trained.drawn, self._trained.stored),
+            state,
             model=self.model,
             tokenizer=self.tokenizer.hf,
             optimiser=self.optimiser,
             identity=self._identity,
+            world=self.world,
         )
 
     def close(self) -> None:
         """Give back the sampler; a batch that is being made ahead is dropped."""
-        self.sampler.close()
+        if self.world.is_main:
+            self.sampler.close()
         self._ahead.shutdown(wait=True, cancel_futures=True)
-        self.collector.close()
+        if self.world.is_main:
+            self.collector.close()
 
     def __enter__(self) -> Trainer:
         return self

@@ -88,8 +88,8 @@ def probe(backend: Backend, task: Task, *, temperature: float, seed: int) -> Seq
     return [Row(branch, 0.0)]
 
 
-def gap(rows: Sequence[Row], logprobs: Callable[[Batch], object]) -> float:
+def gap(rows: Sequence[Row], logprobs: Callable[[Batch], object], *, device: object = "cpu") -> float:
     """Mean |log-probability of the trainer - of the sampler| over the trained tokens of the rows, nats."""
-    batch = make_batch(rows)
+    batch = make_batch(rows, device=str(device))
     mine = logprobs(batch)
     return float((mine - batch.sampler_logp)[batch.mask].abs().mean())  # type: ignore[operator]

@@ -21,14 +21,20 @@ class Policy:
         temperature: of sampling; logits are divided by it.
         dtype: ``float32`` or ``bfloat16``, of the passes; weights and gradients stay float32.
         reference: keep a frozen copy of the model as it is now (for adapters: the model without them).
+        device: where the model will be, and the copy is.
     """
 
-    def __init__(self, model: Any, *, temperature: float, dtype: str, reference: bool = False) -> None:
+    def __init__(
+        self, model: Any, *, temperature: float, dtype: str, reference: bool = False, device: Any = "cpu"
+    ) -> None:
         self.model = model
+        self.device = device
         self._temperature = temperature
         self._dtype = getattr(torch, dtype)
         self._adapters = hasattr(model, "disable_adapter")
-        self._reference = copy.deepcopy(model).requires_grad_(False) if reference and not self._adapters else None
+        self._reference: Any = None
+        if reference and not self._adapters:
+            self._reference = copy.deepcopy(model).requires_grad_(False).to(device)
         self._has_reference = reference
 
     def logprobs(self, batch: Batch) -> Tensor:

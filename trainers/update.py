@@ -6,15 +6,18 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from weightgym.trainers.batch import Batch, Row, make_batch
+from weightgym.trainers.distributed import MicroBatch, World, clip_gradients
 from weightgym.trainers.health import UnhealthyRun
-from weightgym.trainers.loss import LossConfig, LossStatistics, count_batch, policy_loss
+from weightgym.trainers.loss import LossConfig, LossStatistics, Normaliser, count_batch, policy_loss
 from weightgym.trainers.policy import Policy
+
+_ALONE = World()
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ def update(
     micro_batch: int,
     clip_norm: float,
     check: Callable[[float], None],
+    world: World = _ALONE,
 ) -> Updated:
     """``updates`` optimiser steps, each over its share of the rows, in micro-batches of at most ``micro_batch``.
 
@@ -43,16 +47,18 @@ def update(
     nothing but memory: the loss is divided by counts of the whole step. ``check`` is called with the first step's gap
     of log-probabilities (nats) before anything changes; what it raises ends the update.
 
+    All ranks of ``world`` call this with the same rows, and each trains on its share of every step.
+
     Raises:
         UnhealthyRun: a loss or a gradient is not finite; the weights are then those of before that step.
     """
     shares = [rows[first::updates] for first in range(min(updates, len(rows)))]
-    steps = [[make_batch(part) for part in _parts(share, micro_batch)] for share in shares]
+    steps = [[_batch(part, world) for part in world.split(share, micro_batch)] for share in shares]
     # With several updates, ratios are against the policy that the batch began with.
     before = [[policy.frozen_logprobs(batch) for batch in step] for step in steps] if updates > 1 else None
     done = []
     for index, step in enumerate(steps):
-        one = _gradient(policy, optimiser, step, before[index] if before else None, config, clip_norm)
+        one = _gradient(policy, optimiser, step, before[index] if before else None, config, clip_norm, world)
         if not index:
             check(one.statistics.logp_diff_mean)
         optimiser.step()
@@ -61,8 +67,9 @@ def update(
     return Updated(sum(one.loss for one in done) / count, sum(one.norm for one in done) / count, done[0].statistics)
 
 
-def _parts(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
-    return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
+def _batch(part: MicroBatch[Row], world: World) -> Batch:
+    batch = make_batch(part.rows, device=str(world.device))
+    return replace(batch, mask=torch.zeros_like(batch.mask)) if part.idle else batch
 
 
 def _gradient(
@@ -72,8 +79,10 @@ def _gradient(
     before: Sequence[Tensor] | None,
     config: LossConfig,
     clip_norm: float,
+    world: World,
 ) -> Updated:
-    normaliser = count_batch(batch.mask for batch in batches)
+    mine = count_batch(batch.mask for batch in batches)
+    normaliser = Normaliser(*map(int, world.total(mine.tokens, mine.sequences)))
     optimiser.zero_grad()
     losses, statistics = [], []
     for index, batch in enumerate(batches):
@@ -88,11 +97,12 @@ def _gradient(
             normaliser=normaliser,
             ref_logp=policy.reference_logprobs(batch),
         )
-        result.loss.backward()  # type: ignore[no-untyped-call]
+        (result.loss * world.size).backward()  # type: ignore[no-untyped-call]  # gradients are averaged over ranks
         losses.append(float(result.loss.detach()))
         statistics.append(result.statistics)
     trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    norm = float(torch.nn.utils.clip_grad_norm_(trained, clip_norm))
-    if not (math.isfinite(sum(losses)) and math.isfinite(norm)):
-        raise UnhealthyRun(f"loss {sum(losses)} and gradient norm {norm} are not finite: lower the learning rate?")
-    return Updated(sum(losses), norm, functools.reduce(operator.add, statistics))
+    norm = clip_gradients(trained, clip_norm)
+    (loss,) = world.total(sum(losses))
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise UnhealthyRun(f"loss {loss} and gradient norm {norm} are not finite: lower the learning rate?")
+    return Updated(loss, norm, world.combine(functools.reduce(operator.add, statistics)))
