@@ -52,8 +52,7 @@ class TransformersBackend:
         else:
             self.tokenizer = HFChatTokenizer(tokenizer, name=self.name)
         self.model = model
-        # transformers renames this argument within version 5
-        self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+        self._cache_name = cache_argument(model)
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
         """One sample a request. Log-probabilities are of the distribution that was sampled from, at its temperature."""
@@ -139,6 +138,12 @@ def load_model(name: str, dtype: str) -> Any:
         return model.eval()
     except (OSError, ValueError) as error:
         raise BackendError(f"can't load model {name!r}: {error}") from error
+
+
+def cache_argument(model: Any) -> str:
+    """How the model calls its cache of keys and values: transformers renames it within version 5."""
+    plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # peft hides the arguments
+    return "cache" if "cache" in inspect.signature(plain.forward).parameters else "past_key_values"
 
 
 def _left_padded(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -48,6 +48,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "loss.clip_high": {"loss": {"clip_high": 0.0}},
     "loss.delta": {"loss": {"delta": 1.2001}},
     "loss.kl": {"loss": {"kl": 0.5}},
+    "loss.positive_only": {"loss": {"positive_only": True}},
     "loss.mask_truncated": {"loss": {"mask_truncated": True}},
     "loss.correction": {"loss": {"correction": "none"}, "parameters": {"dtype": "bfloat16"}},
     "loss.correction_cap": {"loss": {"correction_cap": 1.0}, "parameters": {"dtype": "bfloat16"}},

@@ -22,6 +22,7 @@ class Batch:
     mask: Tensor  #: bool (rows, scored): trained on
     sampler_logp: Tensor  #: float32 (rows, scored)
     advantages: Tensor  #: float32 (rows,)
+    prompt: int  #: how many tokens before the first trained one all rows share; 0 unless it is all of them
 
 
 @dataclass(frozen=True)
@@ -75,4 +76,9 @@ def make_batch(rows: Sequence[Row], *, device: str = "cpu") -> Batch:
         logp[index, place] = torch.tensor(row.branch.logprobs)
     advantages = torch.tensor([row.advantage for row in rows])
     parts = (ids, attention, ids[:, -scored:], mask[:, -scored:], logp[:, -scored:], advantages)
-    return Batch(*(part.to(device) for part in parts))
+    return Batch(*(part.to(device) for part in parts), prompt=_shared_prompt(rows))
+
+
+def _shared_prompt(rows: Sequence[Row]) -> int:
+    prompts = {row.branch.token_ids[: row.branch.mask.index(True)] for row in rows}
+    return len(prompts.pop()) if len(prompts) == 1 else 0

@@ -62,6 +62,7 @@ class Parameters(_Section):
         ("q_proj", "k_proj", "v_proj", "o_proj"), description="lora: names of modules."
     )
     dtype: Literal["float32", "bfloat16"] = Field("float32", description="Of the passes; weights stay float32.")
+    share_prompts: bool = Field(True, description="Compute the prompt of a group's rows once. One process only.")
 
 
 class Loss(_Section):
@@ -73,6 +74,7 @@ class Loss(_Section):
     clip_high: float | None = Field(None, ge=0, description="Default: that of the loss.")
     delta: float | None = Field(None, gt=1, description="Bound of the ratio where the advantage is negative.")
     kl: float = Field(0.0, ge=0, description="Coefficient of the KL to the model that training began with.")
+    positive_only: bool = Field(False, description="Leave out completions that are not better than their group's mean.")
     mask_truncated: bool = Field(False, description="Leave out completions that were cut at max_tokens.")
     correction: Literal["token", "sequence", "none"] = Field("token", description="Of the sampler's mismatch.")
     correction_cap: float | None = Field(None, ge=1, description="Default: 2 for token, 3 for sequence.")

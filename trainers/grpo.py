@@ -86,6 +86,7 @@ class Trainer:
             dtype=chosen.dtype,
             reference=config.loss.kl > 0,
             device=world.device,
+            share_prompts=chosen.share_prompts and world.size == 1,
         )
         blocks = parameters.decoder_blocks(self.model) if world.size > 1 else ()
         world.shard(self.model, blocks, dtype=chosen.dtype)
@@ -214,13 +215,15 @@ class Trainer:
     def _rows(self, batch: Collected) -> list[Row]:
         """What to train on: rollouts that are fresh and have a reward, with their advantages."""
         fresh = [[None if self._is_stale(one) else one.score.reward for one in group] for group in batch.groups]
-        size = self.config.rollout.group_size
-        found = group_advantages(dict(enumerate(fresh)), size, scale=self.config.loss.advantage)
+        size, loss = self.config.rollout.group_size, self.config.loss
+        found = group_advantages(dict(enumerate(fresh)), size, scale=loss.advantage)
         pairs = [
             (one, advantage)
             for index, group in enumerate(batch.groups)
             for one, reward, advantage in zip(group, fresh[index], found.advantages[index], strict=True)
-            if reward is not None and not (self.config.loss.mask_truncated and one.finish_reason == "length")
+            if reward is not None
+            and not (loss.mask_truncated and one.finish_reason == "length")
+            and not (loss.positive_only and advantage <= 0)
         ]
         return rows([one for one, _ in pairs], [advantage for _, advantage in pairs])
 
