@@ -21,6 +21,9 @@ from weightgym.rollouts.trajectory import FinishReason
 # Bars of a second each, at every load and checkpoint, would tear up ours.
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
+#: The batch is packed when this share of its rows or less goes on: packing copies the whole cache.
+_SPARSE = 0.9
+
 
 class TransformersBackend:
     """Samples from a model with a batched loop of its own.
@@ -75,24 +78,43 @@ class TransformersBackend:
 
     @torch.inference_mode()
     def _sample(self, requests: Sequence[Request], sampling: Sampling) -> tuple[list[list[int]], list[list[float]]]:
+        """Token ids and log-probabilities of each row. Prompts that rows share are computed once; rows that ended
+        leave the batch, a few at a time."""
         device = next(self.model.parameters()).device
-        inputs, mask = (part.to(device) for part in _left_padded([request.token_ids for request in requests]))
+        prompts = list(dict.fromkeys(request.token_ids for request in requests))
+        inputs, mask = (part.to(device) for part in _left_padded(prompts))
         uniform = np.stack([np.random.default_rng(r.seed).random(sampling.max_tokens) for r in requests])
         ids: list[list[int]] = [[] for _ in requests]
         logprobs: list[list[float]] = [[] for _ in requests]
-        open_rows = set(range(len(requests)))
-        cache = {self._cache_name: DynamicCache(config=self.model.config)}
+        cache = DynamicCache(config=self.model.config)
+        rows = list(range(len(requests)))  # of the batch, ended ones included
+        wanted = torch.tensor([prompts.index(request.token_ids) for request in requests], device=device)
         for step in range(sampling.max_tokens):
             places = (mask.cumsum(1) - 1).clamp(min=0)[:, -inputs.shape[1] :]
-            out = self.model(input_ids=inputs, attention_mask=mask, position_ids=places, use_cache=True, **cache)
-            chosen, values = _choose(out.logits[:, -1].float(), uniform[:, step], sampling.temperature)
-            for row in sorted(open_rows):
-                ids[row].append(int(chosen[row]))
-                logprobs[row].append(float(values[row]))
-                if ids[row][-1] in self.tokenizer.end_ids:
-                    open_rows.discard(row)
-            if not open_rows:
+            out = self.model(
+                input_ids=inputs,
+                attention_mask=mask,
+                position_ids=places,
+                use_cache=True,
+                logits_to_keep=1,
+                **{self._cache_name: cache},
+            )
+            logits = out.logits[:, -1].float()
+            if not step:  # from a row a prompt to a row a request
+                logits, mask = logits[wanted], mask[wanted]
+                cache.batch_select_indices(wanted)
+            chosen, values = _choose(logits, uniform[rows, step], sampling.temperature)
+            for row, token, value in zip(rows, chosen.tolist(), values.tolist(), strict=True):
+                if not (ids[row] and ids[row][-1] in self.tokenizer.end_ids):
+                    ids[row].append(token)
+                    logprobs[row].append(value)
+            going = [place for place, row in enumerate(rows) if ids[row][-1] not in self.tokenizer.end_ids]
+            if not going:
                 break
+            if len(going) <= _SPARSE * len(rows):
+                kept = torch.tensor(going, device=device)
+                cache.batch_select_indices(kept)
+                chosen, mask, rows = chosen[kept], mask[kept], [rows[place] for place in going]
             inputs = chosen[:, None]
             mask = torch.cat([mask, torch.ones_like(inputs)], dim=1)
         return ids, logprobs
