@@ -43,9 +43,11 @@ def run(seed: int, folder: Path, flags: list[str]) -> bool:
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     first, last = rise([row["reward/mean"] for row in rows if "reward/mean" in row])
     before, after = (row["eval/reward"] for row in rows if "eval/reward" in row)
+    told = f"{first:.4f} -> {last:.4f}, x{last / first:.2f}, +{last - first:.3f}"
+    held_out = f"breakout {before:.5f} -> {after:.5f}"
+    end = "" if learnt(first, last) else "  TOO LITTLE"
     print(
-        f"seed {seed}: {first:.4f} -> {last:.4f}, x{last / first:.2f}, +{last - first:.3f}; breakout {before:.5f} -> "
-        f"{after:.5f}; at most {worst:.0%} invalid; {seconds:.0f} s wall, {cpu:.0f} s CPU{'' if learnt(first, last) else '  TOO LITTLE'}",
+        f"seed {seed}: {told}; {held_out}; at most {worst:.0%} invalid; {seconds:.0f} s wall, {cpu:.0f} s CPU{end}",
         flush=True,
     )
     return learnt(first, last)

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "prompt": ("weightgym.cli.prompt:prompt", "Print what the model is shown for a task."),
     "score": ("weightgym.cli.score:score", "Score a file of answers, or one answer."),
     "rollout": ("weightgym.cli.rollout:rollout", "Let a policy answer tasks, and score its answers."),
+    "eval": ("weightgym.cli.evaluate:evaluate", "How good is a policy? Mean, best@k and pass@k, or against another."),
     "train": ("weightgym.cli.train:train", "Fine-tune a language model with GRPO."),
     "inspect": ("weightgym.cli.inspect:inspect", "Look at a training run: summary, curves, samples."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),

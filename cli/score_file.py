@@ -89,7 +89,7 @@ def _survey(source: BinaryIO, name: str, options: FileOptions, old: dict[int, Ol
         env = row.task.env
         if env not in survey.scorers:
             survey.scorers[env] = row.entry.scorer
-            survey.profiles[env] = _profile(row.entry, options.profile)
+            survey.profiles[env] = checked_profile(row.entry, options.profile)
         before = old.get(number)
         if before is None or before.sha256 != row.sha256 or before.task != row.task.hash:
             survey.todo.append(number)
@@ -109,8 +109,12 @@ def _survey(source: BinaryIO, name: str, options: FileOptions, old: dict[int, Ol
     return survey
 
 
-def _profile(entry: registry.EnvSpec, wanted: str | None) -> str:
-    """The profile to score under; a wanted one is tried on the environment before anything is scored."""
+def checked_profile(entry: registry.EnvSpec, wanted: str | None) -> str:
+    """The profile to score under; a wanted one is tried on the environment before anything is scored.
+
+    Raises:
+        click.BadParameter: the environment has no such profile.
+    """
     if wanted is None:
         return entry.default_profile
     try:

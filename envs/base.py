@@ -1,4 +1,4 @@
-"""The Gymnasium environment that every single-turn benchmark shares: a prompt out, an answer in, a score back."""
+"""The Gymnasium environments of this package: a prompt out, answers in, a score back."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ class TaskEnv(gymnasium.Env[str, Action]):
     ``reset(options={"task": id})`` takes that task and nothing from the sequence. ``info`` holds ``task`` (id),
     ``task_hash``, ``messages`` (chat request) and ``tools`` (OpenAI schemas). ``tasks``: another source of tasks than
     the one that is registered.
+
+    An environment of several turns gets each assistant message with its ``tool_calls`` (OpenAI's form, arguments as
+    JSON text; those that can't be read never reach it), or plain text when it has no tools. Until the episode ends,
+    ``info["reply"]`` is what the model is told: chat messages of role ``tool`` (with the ``tool_call_id`` that each
+    answers, these first) and ``user``. Without it, the observation is the user's reply. At the end, ``info["score"]``.
 
     Raises:
         TaskError: no environment is registered under ``name``.
@@ -120,6 +125,33 @@ def _task_option(options: Mapping[str, Any] | None) -> str | None:
     if wanted is not None and not isinstance(wanted, str):
         raise TaskError(f"reset option 'task' is a task id (text), not {wanted!r}")
     return wanted
+
+
+def reply_of(observation: object, info: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a step tells the model, as chat messages: ``info["reply"]``, or else the observation as the user's.
+
+    Raises:
+        GraderError: it is no list of at least one ``tool`` or ``user`` message with text. That is the environment's.
+    """
+    reply = info.get("reply", [{"role": "user", "content": observation}])
+    if not isinstance(reply, list | tuple) or not reply:
+        raise GraderError(f"an environment replies with a list of messages, not {_short(reply)}")
+    return [_reply_message(message) for message in reply]
+
+
+def _reply_message(message: Any) -> dict[str, str]:
+    fields: dict[str, str] = dict(message) if isinstance(message, Mapping) else {}
+    wanted = {"role", "content"} | ({"tool_call_id"} if fields.get("role") == "tool" else set())
+    if fields.keys() != wanted or fields["role"] not in ("tool", "user"):
+        raise GraderError(f"a reply is a user's message, or a tool's with its tool_call_id, not {_short(message)}")
+    if not all(isinstance(text, str) for text in fields.values()):
+        raise GraderError(f"the fields of a reply's message are text, but this is {_short(message)}")
+    return fields
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def reward_of(score: Score) -> float:

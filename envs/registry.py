@@ -52,6 +52,8 @@ class EnvSpec:
     profiles: str  #: what the profile names mean, for people
     floor: float  #: the reward of an invalid answer
     max_turns: int = 1
+    #: An answer with this reward or more solves its task: what pass@k counts. None: no reward says that.
+    pass_threshold: float | None = None
 
     @property
     def tasks(self) -> TaskSource:
@@ -144,5 +146,6 @@ register(
         default_profile="wpb-v1",
         profiles="wpb-v1 (1,000 episodes), wpb-v1-eN (the first N of them)",
         floor=0.0,
+        pass_threshold=0.5,  # half the cap; a constant action gets 0.15 at most
     )
 )

@@ -45,7 +45,7 @@ class ScoreItem:
 
 
 def score_batch(
-    items: Iterable[ScoreItem | Pending],
+    items: Iterable[ScoreItem | Pending | Result],
     *,
     scorer: str | Mapping[str, str],
     profile: str | Mapping[str, str],
@@ -62,7 +62,8 @@ def score_batch(
 
     Args:
         items: read one by one, as workers get free. A source that makes its items while others are scored yields
-            ``PENDING`` now and then when it has nothing yet, so that results come through.
+            ``PENDING`` now and then when it has nothing yet, so that results come through. A ``(key, score)`` among
+            them, for an answer that never came about, is passed on.
         scorer: ``"module:function"``, or one for each environment name (``task.env``).
         profile: the profile, or one for each environment name.
         workers: processes, 1 or more.
@@ -107,7 +108,7 @@ class _Batch:
         self.seen: set[Key] = set()
         self.next_look = 0.0
 
-    def run(self, items: Iterator[ScoreItem | Pending]) -> Generator[Result, None, None]:
+    def run(self, items: Iterator[ScoreItem | Pending | Result]) -> Generator[Result, None, None]:
         yielded = 0
         try:
             for result in self._results(items):
@@ -118,13 +119,16 @@ class _Batch:
         if yielded != len(self.seen):
             raise GraderError(f"{len(self.seen)} items gave {yielded} scores")
 
-    def _results(self, items: Iterator[ScoreItem | Pending]) -> Iterator[Result]:
+    def _results(self, items: Iterator[ScoreItem | Pending | Result]) -> Iterator[Result]:
         deadline = float("inf") if self.batch_timeout is None else time.monotonic() + self.batch_timeout
         while time.monotonic() < deadline:
             slot = self._free_slot()
             item = next(items, None) if slot else None
             if item is PENDING:
                 yield from self._wait(min(deadline, time.monotonic() + _MOMENT))
+            elif isinstance(item, tuple):
+                self._count(item[0])
+                yield item
             elif slot and item is not None:
                 result = self._start(slot, item)
                 if result:
@@ -153,15 +157,18 @@ class _Batch:
 
     def _admit(self, item: ScoreItem) -> tuple[str, str]:
         """Count the item in; its scorer and profile."""
-        if item.key in self.seen:
-            raise ValueError(f"two items have the key {item.key!r}: keys must be unique within a batch")
-        self.seen.add(item.key)
+        self._count(item.key)
         env = item.task.env
         path = self.scorer if isinstance(self.scorer, str) else self.scorer.get(env)
         profile = self.profile if isinstance(self.profile, str) else self.profile.get(env)
         if path is None or profile is None:
             raise ValueError(f"item {item.key!r}: the batch has no scorer or no profile for environment {env!r}")
         return path, profile
+
+    def _count(self, key: Key) -> None:
+        if key in self.seen:
+            raise ValueError(f"two items have the key {key!r}: keys must be unique within a batch")
+        self.seen.add(key)
 
     def _wait(self, deadline: float) -> Iterator[Result]:
         """Results of what has ended, after at most a tick."""
@@ -177,7 +184,7 @@ class _Batch:
         if result:
             yield result
 
-    def _overtaken(self, items: Iterator[ScoreItem | Pending]) -> Iterator[Result]:
+    def _overtaken(self, items: Iterator[ScoreItem | Pending | Result]) -> Iterator[Result]:
         """Timeouts for all that the batch's deadline has overtaken; the processes are stopped first."""
         assert self.batch_timeout is not None
         flights = [slot.flight for slot in self.slots if slot.flight]
@@ -187,7 +194,9 @@ class _Batch:
             seconds = time.monotonic() - flight.started
             yield flight.key, timeout_score("batch", self.batch_timeout, profile=flight.profile, seconds=seconds)
         for item in items:
-            if item is PENDING:
-                continue
-            _, profile = self._admit(item)
-            yield item.key, timeout_score("batch", self.batch_timeout, profile=profile)
+            if isinstance(item, tuple):
+                self._count(item[0])
+                yield item
+            elif item is not PENDING:
+                _, profile = self._admit(item)
+                yield item.key, timeout_score("batch", self.batch_timeout, profile=profile)

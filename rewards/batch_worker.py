@@ -44,14 +44,14 @@ def score_one(scorer: Callable[..., Any], task: Task, completion: Completion, *,
     """
     started = time.perf_counter()
     try:
-        return _checked(scorer(task, completion, profile=profile), profile)
+        return checked_score(scorer(task, completion, profile=profile), profile)
     except TaskError:
         raise
     except (Exception, SystemExit) as error:
         return Score.fault(error, profile=profile, seconds=time.perf_counter() - started)
 
 
-def _checked(result: Any, profile: str) -> Score:
+def checked_score(result: Any, profile: str) -> Score:
     """The result as a valid ``Score`` of that profile: a scorer may have bypassed or altered a validated one."""
     if not isinstance(result, Score):
         raise GraderError(f"the scorer returned {type(result).__name__}, not a Score")

@@ -102,6 +102,10 @@ class Backend(Protocol):
     def lanes(self) -> int:
         """How many calls of ``generate`` may run at once."""
 
+    @property
+    def context(self) -> int | None:
+        """The most tokens that prompt and answer may have together; None: unknown, or there are no tokens."""
+
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
         """One sample a request, in their order.
 

@@ -1,54 +1,25 @@
-"""Many episodes of a policy: generation in batches, scoring in worker processes at the same time, results as they come.
+"""Many episodes of a policy: generation, environments and scoring at the same time, results as they come.
 
 Every wait has a bound. A rollout that is lost is an error that names it; it never stops the others.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 
-from weightgym.envs.registry import EnvSpec
+from weightgym.envs.registry import EnvSpec, load
 from weightgym.rewards.batch import PENDING, Pending, ScoreItem, score_batch
+from weightgym.rewards.batch_slot import Key, Result
 from weightgym.rewards.batch_worker import load_scorer, score_one
-from weightgym.rewards.contracts import BackendError, Score, Task, canonical_json, sha256_hex
-from weightgym.rollouts.backend import Backend, Request, Sample, Sampling
+from weightgym.rewards.contracts import Score
+from weightgym.rollouts.backend import Backend, Sampling
+from weightgym.rollouts.env_episode import env_options
+from weightgym.rollouts.episodes import Episode, Episodes, Limits
+from weightgym.rollouts.jobs import Job, jobs
 from weightgym.rollouts.trajectory import Step, Trajectory
 
-#: Seconds between looks at a generation that takes its time.
-_TICK = 0.05
-
-
-@dataclass(frozen=True)
-class Job:
-    """One rollout to make: sample ``index`` of a group, whose members answer the same task."""
-
-    task: Task
-    index: int
-    seed: int
-    label: str = ""  #: tells groups of the same task apart
-
-    @property
-    def id(self) -> str:
-        """Its name within the run."""
-        return f"{self.group}#{self.index}"
-
-    @property
-    def group(self) -> str:
-        """The name of its group within the run."""
-        return f"{self.task.env}/{self.task.id}" + (f"@{self.label}" if self.label else "")
-
-
-def jobs(tasks: Sequence[Task], samples: int, seed: int, *, label: str = "") -> list[Job]:
-    """``samples`` rollouts of each task. A rollout's seed is a hash of (seed, label, env, task, index)."""
-    return [Job(task, index, _seed(seed, label, task, index), label) for task in tasks for index in range(samples)]
-
-
-def _seed(seed: int, label: str, task: Task, index: int) -> int:
-    return int(sha256_hex(canonical_json(["rollout", seed, label, task.env, task.id, index]))[:15], 16)
+__all__ = ["Job", "jobs", "run"]
 
 
 def run(
@@ -61,140 +32,105 @@ def run(
     workers: int = 1,
     score_timeout: float | None = None,
     generate_timeout: float = 3600.0,
+    concurrency: int | None = None,
+    env_workers: int = 8,
+    env_timeout: float = 600.0,
 ) -> Iterator[Trajectory]:
-    """Make single-turn rollouts; yields each as its score comes. Their content depends on neither order nor workers.
+    """Make rollouts; yields each as its score comes. Their content depends on neither order nor workers.
+
+    An environment of one turn is not made: its tasks are the prompts, and its scorer scores the answers. One of several
+    turns is made for each episode, and scores it; its calls run in threads. A call that hangs or raises costs that
+    rollout its reward (status ``timeout`` or ``error``), and nobody else anything. With a backend of one lane the
+    episodes that are generated together go in step, so that they do wait for it.
 
     Args:
-        workers: scoring processes. 0: score in this process, one after the other, which is quickest where scoring
-            takes milliseconds; then ``score_timeout`` must be None.
-        score_timeout: wall seconds that one scoring may take; then the rollout has status ``timeout``.
+        workers: scoring processes, for environments of one turn. 0: score in this process, one after the other, which
+            is quickest where scoring takes milliseconds; then ``score_timeout`` must be None.
+        score_timeout: wall seconds that one scoring may take, for environments of one turn; then the rollout has
+            status ``timeout``.
         generate_timeout: wall seconds that one call of the backend may take.
+        concurrency: episodes at work at once (whole batches of them, if the backend has one lane). Default: twice what
+            the backend takes at once.
+        env_workers: calls into environments of several turns at once.
+        env_timeout: wall seconds that one such call may take.
 
     Raises:
-        BackendError: generation failed or took too long; the message names the first rollout of its batch.
-        ValueError: the environment has more than one turn.
+        BackendError: generation failed or took too long, with a backend of one lane, or in all lanes; or a prompt is
+            too long for the model. The message names the rollout (with one lane, the first one of its batch).
+        ValueError: an argument is out of range, or doesn't fit the environment; two jobs have the same id.
     """
-    if entry.max_turns != 1:
-        raise ValueError(f"{entry.name} has {entry.max_turns} turns: only single-turn environments can be run yet")
+    if len({job.id for job in todo}) < len(todo):
+        raise ValueError("two jobs have the same id: give their groups different labels")
+    at_once = backend.batch_size if backend.lanes == 1 else backend.lanes
+    limits = Limits(2 * at_once if concurrency is None else concurrency, env_workers, env_timeout, generate_timeout)
+    start = partial(Episodes, todo, backend, entry, sampling, profile, limits)
+    if entry.max_turns > 1:
+        if score_timeout is not None:
+            raise ValueError(f"score_timeout: {entry.name} has several turns and scores itself: give env_timeout")
+        env_options(load(entry.env), entry, split="train", profile=profile)
+        return _played(start, backend.name)
     if workers == 0 and score_timeout is not None:
         raise ValueError("score_timeout needs scoring processes: give 1 worker or more")
-    written: dict[str, _Written] = {}
-    made = _Generation(todo, backend, sampling, generate_timeout)
+    score: _Score = partial(_score_here, entry, profile)
+    if workers:
+        score = partial(score_batch, scorer=entry.scorer, profile=profile, workers=workers, item_timeout=score_timeout)
+    return _scored(start, score, backend.name)
 
-    def items() -> Iterator[ScoreItem | Pending]:
-        for one in made:
+
+_Items = Iterator[ScoreItem | Pending | Result]
+_Score = Callable[[_Items], Generator[Result, None, None]]
+
+
+def _played(start: Callable[[], Episodes], policy: str) -> Iterator[Trajectory]:
+    """Episodes that their environments score."""
+    episodes = start()
+    try:
+        for one in episodes:
+            if one and one.score:
+                yield _trajectory(one, one.score, policy)
+    finally:
+        episodes.stop()
+
+
+def _scored(start: Callable[[], Episodes], score: _Score, policy: str) -> Iterator[Trajectory]:
+    """Episodes of one turn, scored while others are written."""
+    episodes = start()
+    ended: dict[Key, Episode] = {}
+
+    def items() -> _Items:
+        for one in episodes:
             if one is None:
                 yield PENDING
                 continue
-            written[one.job.id] = one
-            yield ScoreItem(one.job.id, one.job.task, one.sample.content)
+            ended[one.job.id] = one
+            if one.score:
+                yield one.job.id, one.score
+            else:
+                yield ScoreItem(one.job.id, one.job.task, one.samples[-1].content)
 
-    if workers == 0:
-        scores = _score_here(items(), entry, profile)
-    else:
-        scores = score_batch(items(), scorer=entry.scorer, profile=profile, workers=workers, item_timeout=score_timeout)
+    scores = score(items())
     try:
-        for key, score in scores:
-            yield _trajectory(written.pop(str(key)), score, backend.name)
+        for key, found in scores:
+            yield _trajectory(ended.pop(key), found, policy)
     finally:
-        made.stop()
+        episodes.stop()
         scores.close()
 
 
-def _score_here(
-    items: Iterator[ScoreItem | Pending], entry: EnvSpec, profile: str
-) -> Generator[tuple[int | str, Score], None, None]:
+def _score_here(entry: EnvSpec, profile: str, items: _Items) -> Generator[Result, None, None]:
     scorer = load_scorer(entry.scorer)
     for item in items:
-        if item is not PENDING:
+        if isinstance(item, tuple):
+            yield item
+        elif item is not PENDING:
             yield item.key, score_one(scorer, item.task, item.completion, profile=profile)
 
 
-@dataclass(frozen=True)
-class _Written:
-    job: Job
-    request: Request
-    sample: Sample
-    seconds: float
-
-
-class _Generation:
-    """The backend at work in a thread of its own; iterating gives what is written, or None when nothing is yet."""
-
-    def __init__(self, todo: Sequence[Job], backend: Backend, sampling: Sampling, timeout: float) -> None:
-        self._todo = todo
-        self._backend = backend
-        self._sampling = sampling
-        self._timeout = timeout
-        self._ready: queue.Queue[_Written | BaseException | None] = queue.Queue()
-        self._stopped = threading.Event()
-        self._batch_started = time.monotonic()
-        self._batch = ""
-        self._thread = threading.Thread(target=self._work, name="generation", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Start no further batch."""
-        self._stopped.set()
-
-    def __iter__(self) -> Iterator[_Written | None]:
-        while True:
-            try:
-                one = self._ready.get(timeout=_TICK)
-            except queue.Empty:
-                if time.monotonic() - self._batch_started > self._timeout:
-                    raise BackendError(
-                        f"{self._backend.name} took more than {self._timeout:g} s for the batch of {self._batch}"
-                    ) from None
-                yield None
-                continue
-            if one is None:
-                return
-            if isinstance(one, BaseException):
-                raise BackendError(f"{self._backend.name} failed at the batch of {self._batch}: {one}") from one
-            yield one
-
-    def _work(self) -> None:
-        try:
-            for begin in range(0, len(self._todo), self._backend.batch_size):
-                if self._stopped.is_set():
-                    return
-                self._generate(self._todo[begin : begin + self._backend.batch_size])
-            self._ready.put(None)
-        except BaseException as error:
-            self._ready.put(error)
-
-    def _generate(self, batch: Sequence[Job]) -> None:
-        self._batch, self._batch_started = batch[0].id, time.monotonic()
-        requests = [self._request(job) for job in batch]
-        samples = self._backend.generate(requests, self._sampling)
-        if [sample.id for sample in samples] != [request.id for request in requests]:
-            raise BackendError(f"{len(requests)} requests gave {len(samples)} samples, or others than were asked for")
-        seconds = time.monotonic() - self._batch_started
-        for job, request, sample in zip(batch, requests, samples, strict=True):
-            self._ready.put(_Written(job, request, sample, seconds))
-
-    def _request(self, job: Job) -> Request:
-        messages = tuple(job.task.messages)
-        tokenizer = self._backend.tokenizer
-        ids = tokenizer.encode(tokenizer.render(messages)) if tokenizer else ()
-        return Request(job.id, job.task, messages, ids, job.seed)
-
-
-def _trajectory(one: _Written, score: Score, policy: str) -> Trajectory:
-    job, sample = one.job, one.sample
-    prompt = [Step(role=message["role"], content=message["content"]) for message in one.request.messages]
-    if prompt and one.request.token_ids:  # the template's tokens, glue included, all stand with the last message
-        ids = one.request.token_ids
-        zeros = (0.0,) * len(ids)
-        prompt[-1] = prompt[-1].model_copy(update={"token_ids": ids, "logprobs": zeros, "mask": (False,) * len(ids)})
-    answer = Step(
-        role="assistant",
-        content=sample.content,
-        token_ids=sample.token_ids,
-        logprobs=sample.logprobs,
-        mask=(True,) * len(sample.token_ids),
-    )
+def _trajectory(one: Episode, score: Score, policy: str) -> Trajectory:
+    job, talk = one.job, one.conversation
+    prompt = [Step(role=message["role"], content=message["content"]) for message in job.task.messages]
+    last = one.samples[-1].finish_reason if one.samples else "stop"
+    seconds = {"generate": one.generate_seconds, "score": score.seconds}
     return Trajectory(
         id=job.id,
         env=job.task.env,
@@ -203,9 +139,9 @@ def _trajectory(one: _Written, score: Score, policy: str) -> Trajectory:
         group=job.group,
         seed=job.seed,
         policy=policy,
-        policy_version=sample.version,
-        steps=(*prompt, answer),
-        finish_reason=sample.finish_reason,
+        policy_version=min((sample.version for sample in one.samples), default=0),
+        steps=tuple(talk.steps if talk else prompt),
+        finish_reason="length" if one.cut else last,
         score=score,
-        seconds={"generate": one.seconds, "score": score.seconds},
+        seconds=seconds | ({"env": one.env_seconds} if one.env else {}),
     )

@@ -38,6 +38,7 @@ class ScriptedBackend:
     tokenizer = None
     batch_size = 64
     lanes = 1
+    context = None
 
     def __init__(self, name: str, script: Script) -> None:
         self.name = f"scripted:{name}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 import filelock
 from pydantic import ValidationError
@@ -14,7 +16,7 @@ from weightgym.rollouts.trajectory import Trajectory
 
 
 class StoreError(ValueError):
-    """The store's file is in the way, is not a store, or is in use."""
+    """The store's file is in the way, is not a store, is in use, or can't be written."""
 
 
 def read(path: Path) -> Iterator[Trajectory]:
@@ -45,7 +47,8 @@ class Store:
         resume: go on with a file that is there. ``error`` and ``timeout`` are ours: those rollouts are made again.
 
     Raises:
-        StoreError: the file is there and ``resume`` is not wanted; it is no store; another run is writing it.
+        StoreError: the file is there and ``resume`` is not wanted; it is no store; another run is writing it; the
+            disk is full.
     """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
@@ -57,7 +60,7 @@ class Store:
             raise StoreError(f"{path} is being written by another run: wait for it, or name another file") from None
         try:
             self.kept = self._recover(resume)
-            self._file: BinaryIO = path.open("ab")
+            self._file: FileIO = path.open("ab", buffering=0)  # a buffer would be written at closing, again in vain
         except BaseException:
             self._lock.release()
             raise
@@ -68,15 +71,37 @@ class Store:
         if not resume:
             raise StoreError(f"{self.path} exists: --resume goes on with it, -o names another")
         kept = {one.id: one for one in read(self.path) if one.score.reward is not None}
-        partial = self.path.with_name(self.path.name + ".partial")
-        partial.write_bytes(b"".join(line(one) for one in kept.values()))
-        partial.replace(self.path)
+        whole = b"".join(line(one) for one in kept.values())
+        if whole != self.path.read_bytes():
+            partial = self.path.with_name(self.path.name + ".partial")
+            try:
+                partial.write_bytes(whole)
+                partial.replace(self.path)
+            except OSError as error:
+                partial.unlink(missing_ok=True)
+                raise self._unwritten(error) from error
         return kept
 
     def add(self, trajectory: Trajectory) -> None:
-        """Write one, at once."""
-        self._file.write(line(trajectory))
-        self._file.flush()
+        """Write one, at once.
+
+        Raises:
+            StoreError: the disk is full, say; what was written before is whole.
+        """
+        rest = memoryview(line(trajectory))
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            with suppress(OSError):  # half a line does no harm either
+                self._file.truncate(end)
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"can't write {self.path}: {error.strerror}. What it holds is whole: make room, then --resume goes on"
+        )
 
     def __enter__(self) -> Store:
         return self

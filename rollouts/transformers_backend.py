@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 #: The batch is packed when this share of its rows or less goes on: packing copies the whole cache.
 _SPARSE = 0.9
+#: Seconds to wait for a batch that is at work when the backend is closed.
+_STOP_TIMEOUT = 10.0
 
 
 class TransformersBackend:
@@ -49,6 +52,7 @@ class TransformersBackend:
         self.name = f"transformers:{model if isinstance(model, str | Path) else type(model).__name__}"
         self.batch_size = batch_size
         self.version = 0
+        self._at_work = threading.Lock()
         if isinstance(model, str | Path):
             self.tokenizer = HFChatTokenizer.load(str(model))
             model = load_model(str(model), dtype)
@@ -57,17 +61,23 @@ class TransformersBackend:
         self.model = model
         self._cache_name = cache_argument(model)
 
+    @property
+    def context(self) -> int | None:
+        """The model's positions; None where it has no fixed number of them."""
+        positions: int | None = getattr(self.model.config, "max_position_embeddings", None)
+        return positions
+
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
         """One sample a request. Log-probabilities are of the distribution that was sampled from, at its temperature."""
         if not requests:
             return []
-        longest = max(len(request.token_ids) for request in requests) + sampling.max_tokens
-        positions = int(getattr(self.model.config, "max_position_embeddings", longest))
-        if longest > positions:
+        longest, most = max(len(request.token_ids) for request in requests) + sampling.max_tokens, self.context
+        if most is not None and longest > most:
             raise BackendError(
-                f"{self.name}: prompt and max_tokens take {longest} positions, the model has {positions}: shorten one"
+                f"{self.name}: prompt and max_tokens take {longest} positions, the model has {most}: shorten one"
             )
-        ids, logprobs = self._sample(requests, sampling)
+        with self._at_work:
+            ids, logprobs = self._sample(requests, sampling)
         samples = []
         for row, request in enumerate(requests):
             ended = ids[row][-1] in self.tokenizer.end_ids
@@ -137,8 +147,10 @@ class TransformersBackend:
         self.version = version
 
     def close(self) -> None:
-        """Let the model go."""
+        """Let the model go. A batch at work ends at its next token: at exit, a thread within torch would abort."""
         self.model = None
+        if self._at_work.acquire(timeout=_STOP_TIMEOUT):
+            self._at_work.release()
 
 
 def open_backend(name: str, options: BackendOptions) -> TransformersBackend:

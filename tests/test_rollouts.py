@@ -84,6 +84,8 @@ class Odd:
     name = "odd"
     tokenizer = None
     batch_size = 2
+    lanes = 1
+    context = None
 
     def __init__(self, how: str) -> None:
         self.how = how

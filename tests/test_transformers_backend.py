@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,33 @@ def test_what_does_not_fit_is_told() -> None:
         Sampling(max_tokens=0)
     with pytest.raises(ValueError, match="temperature: nan"):
         Sampling(temperature=float("nan"))
+
+
+def test_closing_waits_for_the_pass_that_is_at_work() -> None:
+    """A thread that is left within torch aborts the process at its end, with another exit code."""
+    policy = backend()
+    forward, entered, within = policy.model.forward, threading.Event(), threading.Event()
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        within.set()
+        entered.set()
+        time.sleep(0.3)
+        made = forward(*args, **kwargs)
+        within.clear()
+        return made
+
+    def generate() -> None:
+        with pytest.raises(TypeError):  # there is no model any more
+            policy.generate(requests(policy), Sampling(200))
+
+    policy.model.forward = slow
+    thread = threading.Thread(target=generate)
+    thread.start()
+    assert entered.wait(10)
+    policy.close()
+    assert not within.is_set()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_trajectories_hold_what_the_model_saw() -> None:

@@ -75,8 +75,15 @@ def make_batch(rows: Sequence[Row], *, device: str = "cpu") -> Batch:
         mask[index, place] = torch.tensor(row.branch.mask)
         logp[index, place] = torch.tensor(row.branch.logprobs)
     advantages = torch.tensor([row.advantage for row in rows])
-    parts = (ids, attention, ids[:, -scored:], mask[:, -scored:], logp[:, -scored:], advantages)
-    return Batch(*(part.to(device) for part in parts), prompt=_shared_prompt(rows))
+    return Batch(
+        ids=ids.to(device),
+        attention=attention.to(device),
+        targets=ids[:, -scored:].to(device),
+        mask=mask[:, -scored:].to(device),
+        sampler_logp=logp[:, -scored:].to(device),
+        advantages=advantages.to(device),
+        prompt=_shared_prompt(rows),
+    )
 
 
 def _shared_prompt(rows: Sequence[Row]) -> int:

@@ -6,8 +6,10 @@ import json
 import math
 from typing import Any
 
+from weightgym.envs.base import reply_of
 from weightgym.envs.testing.expect import fail, show
 from weightgym.envs.testing.harness import Harness, Trace
+from weightgym.rewards.contracts import GraderError
 
 _ROLES = ("system", "user", "assistant", "tool")
 
@@ -25,6 +27,8 @@ def info_holds_the_task(h: Harness) -> None:
                         fail(f"info[{key!r}] in task {id!r}", wanted=repr(wanted), seen=show(info.get(key)))
                 _expect_messages(info.get("messages"), id)
                 _expect_tools(info.get("tools"), id)
+            for observation, info in zip(trace.observations[1:-1], trace.infos[1:-1], strict=True):
+                _expect_reply(observation, info, id)
 
 
 def score_comes_at_the_end(h: Harness) -> None:
@@ -73,6 +77,15 @@ def _expect_messages(messages: Any, id: str) -> None:
         if not isinstance(message.get("content"), str) and not message.get("tool_calls"):
             fail(what, wanted="messages with text as content", seen=show(message))
     _expect_json(messages, what)
+
+
+def _expect_reply(observation: Any, info: dict[str, Any], id: str) -> None:
+    what = f"info['reply'] of task {id!r}"
+    try:
+        reply = reply_of(observation, info)
+    except GraderError as error:
+        fail(what, wanted="chat messages of tools and the user", seen=str(error))
+    _expect_json(reply, what)
 
 
 def _expect_tools(tools: Any, id: str) -> None:

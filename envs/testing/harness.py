@@ -13,7 +13,7 @@ from typing import Any
 
 import gymnasium
 
-from weightgym.envs.base import Action, TaskEnv
+from weightgym.envs.base import Action, TaskEnv, reply_of
 from weightgym.envs.registry import EnvSpec, Scorer, TaskSource
 from weightgym.envs.testing.expect import fail, show
 from weightgym.envs.testing.subject import EnvSubject, Episode
@@ -46,10 +46,11 @@ class Trace:
         if len(self.actions) == 1 and isinstance(self.actions[0], str):
             return self.actions[0]
         conversation: list[dict[str, Any]] = []
-        for action, reply in zip(self.actions, self.observations[1:], strict=True):
-            said = {"role": "assistant", "content": action} if isinstance(action, str) else dict(action)
-            conversation += [said, {"role": "tool" if said.get("tool_calls") else "user", "content": reply}]
-        return conversation[:-1]  # the last reply came after the end
+        for action, observation, info in zip(self.actions, self.observations[1:], self.infos[1:], strict=True):
+            conversation.append({"role": "assistant", "content": action} if isinstance(action, str) else dict(action))
+            if info is not self.infos[-1]:  # what came after the end was not said to the model
+                conversation += reply_of(observation, info)
+        return conversation
 
 
 class Harness:
