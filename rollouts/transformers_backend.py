@@ -35,10 +35,11 @@ class TransformersBackend:
     through the rounding of a batched forward pass.
 
     Args:
-        model: a folder, a Hub name, or ``tiny-writer`` (which the package ships); or a model that is there already
-            (then ``tokenizer`` is needed too), used as it is, weights and device included.
+        model: a folder, a Hub name, ``tiny-writer`` (which the package ships) or ``smollm2`` (see there); or a model
+            that is there already (then ``tokenizer`` is needed too), used as it is, weights and device included.
         batch_size: sequences at once.
         dtype: of the weights that are loaded.
+        chat_template: a Jinja file that replaces the template of a model that is loaded.
 
     Raises:
         BackendError: there is no such model, or its tokenizer has no chat template or end-of-sequence token.
@@ -47,14 +48,20 @@ class TransformersBackend:
     lanes = 1
 
     def __init__(
-        self, model: str | Path | Any, *, tokenizer: Any = None, batch_size: int = 16, dtype: str = "float32"
+        self,
+        model: str | Path | Any,
+        *,
+        tokenizer: Any = None,
+        batch_size: int = 16,
+        dtype: str = "float32",
+        chat_template: str = "",
     ) -> None:
         self.name = f"transformers:{model if isinstance(model, str | Path) else type(model).__name__}"
         self.batch_size = batch_size
         self.version = 0
         self._at_work = threading.Lock()
         if isinstance(model, str | Path):
-            self.tokenizer = HFChatTokenizer.load(str(model))
+            self.tokenizer = HFChatTokenizer.load(str(model), chat_template=chat_template)
             model = load_model(str(model), dtype)
         else:
             self.tokenizer = HFChatTokenizer(tokenizer, name=self.name)
@@ -155,7 +162,9 @@ class TransformersBackend:
 
 def open_backend(name: str, options: BackendOptions) -> TransformersBackend:
     """For ``backends.open_backend``. A GPU is used where there is one."""
-    backend = TransformersBackend(name, batch_size=options.batch_size, dtype=options.dtype)
+    backend = TransformersBackend(
+        name, batch_size=options.batch_size, dtype=options.dtype, chat_template=options.chat_template
+    )
     if torch.cuda.is_available():
         backend.model.to("cuda")
     return backend

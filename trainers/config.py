@@ -128,7 +128,7 @@ class Trackers(_Section):
 class Config(_Section):
     """One run of GRPO."""
 
-    model: str = Field(description="Folder, Hub name, or a shipped one: tiny-writer.")
+    model: str = Field(description="Folder, Hub name, tiny-writer (shipped), or smollm2 (extra smollm2).")
     output: Path = Field(description="Folder of the run.")
     environments: tuple[Environment, ...] = Field(min_length=1, description="What to train on.")
     mode: Literal["sync", "async"] = Field("sync", description="async: the next batch is sampled while one trains.")
@@ -183,6 +183,8 @@ def described(section: type[BaseModel] = Config, place: str = "") -> Iterator[tu
 def load(path: Path, flags: Sequence[str] = ()) -> Config:
     """Read a configuration; flags (``--rollout.groups 4`` or ``--rollout.groups=4``) go over the file.
 
+    A template that the file names lies beside it.
+
     Raises:
         ConfigError: see there. ``OSError``: the file can't be read.
     """
@@ -190,6 +192,9 @@ def load(path: Path, flags: Sequence[str] = ()) -> Config:
         fields = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
+    backend = fields.get("backend")
+    if isinstance(backend, dict) and isinstance(backend.get("chat_template"), str):
+        backend["chat_template"] = str(path.parent / backend["chat_template"])
     for name, text in _pairs(flags):
         _set(fields, name.split("."), _value(text))
     return check(fields, str(path))

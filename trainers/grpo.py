@@ -70,7 +70,7 @@ class Trainer:
         self.mixture = Mixture(config.environments, config.seed)
         self.eval_entry = registry.spec(config.evaluation.env or config.environments[0].env)
         self.eval_tasks = self._eval_tasks()
-        self.tokenizer = HFChatTokenizer.load(config.model)
+        self.tokenizer = HFChatTokenizer.load(config.model, chat_template=config.backend.chat_template)
         chosen = config.parameters
         self.model = parameters.select(
             load_model(config.model, "float32"),

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from weightgym.rewards.cache import cache_root
 from weightgym.rewards.failures import GraderError, TaskError
 from weightgym.rewards.weight_program import variants
 from weightgym.rewards.weight_program.games import GAMES, kit
@@ -121,11 +122,8 @@ def _compiled(game: str, text: str, key: str) -> tuple[tuple[str, ...], bytes]:
 
 
 def cache_folder() -> Path:
-    """Where compiled games are kept: ``WEIGHTGYM_CACHE``, else ``weightgym`` in the user's cache folder."""
-    chosen = os.environ.get("WEIGHTGYM_CACHE")
-    if chosen:
-        return Path(chosen) / "games"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weightgym" / "games"
+    """Where compiled games are kept."""
+    return cache_root() / "games"
 
 
 def _cached(key: str) -> tuple[tuple[str, ...], bytes] | None:
