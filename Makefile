@@ -1,5 +1,5 @@
 # Four commands do everything; each sets up what it needs in .venv first.
-#   make demo    score a sample answer for Breakout and show it playing
+#   make demo    fine-tune the shipped language model with GRPO for two minutes, and show what happened
 #   make test    lint, types and all tests, on the installed package
 #   make lint    formatting, lint and types only
 #   make bench   the benchmarks
@@ -34,8 +34,9 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	touch $@
 
 demo: setup
-	$(BIN)/weightgym score examples/answers/breakout.md --task original/breakout
-	$(BIN)/weightgym wpb play examples/answers/breakout.md --task original/breakout --steps 120
+	rm -rf runs/demo
+	$(BIN)/weightgym train examples/quickstart.toml --output runs/demo
+	$(BIN)/weightgym inspect runs/demo
 
 test: lint
 	$(BIN)/python -m pytest -m "not nightly" -n 2 $(ARGS)

@@ -193,7 +193,7 @@ def load(path: Path, flags: Sequence[str] = ()) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
     backend = fields.get("backend")
-    if isinstance(backend, dict) and isinstance(backend.get("chat_template"), str):
+    if isinstance(backend, dict) and backend.get("chat_template") and isinstance(backend["chat_template"], str):
         backend["chat_template"] = str(path.parent / backend["chat_template"])
     for name, text in _pairs(flags):
         _set(fields, name.split("."), _value(text))
