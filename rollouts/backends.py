@@ -38,9 +38,12 @@ class BackendOptions(BaseModel):
     urls: tuple[str, ...] = _option((), "Running servers; none: servers are started.", _HTTP)
     replicas: int = _option(1, "How many servers to start.", ("vllm-server",), ge=1)
     python: str = _option("", "Interpreter of servers. Default: this one.", ("vllm-server",))
+    transfer: Literal["file", "gloo"] = _option(
+        "file", "How new weights get to servers: a file on the same machine, or TCP.", ("vllm-server",)
+    )
     api_key_env: str = _option("OPENAI_API_KEY", "Environment variable with the key.", ("openai",))
     lanes: int = _option(64, "Requests on the way at once.", (*_VLLM, "openai"), ge=1)
-    start_timeout: float = _option(600.0, "Seconds for a server to start.", ("vllm-server",), gt=0)
+    start_timeout: float = _option(600.0, "Seconds to start.", _VLLM, gt=0)
     request_timeout: float = _option(600.0, "Seconds for one answer.", (*_VLLM, "openai"), gt=0)
 
     def check(self, kind: str) -> None:
