@@ -8,10 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import quickstart
+import torch
 from click.testing import CliRunner
 
 from weightgym.cli.main import cli
 from weightgym.rollouts.store import read as read_rollouts
+from weightgym.trainers.config import load
+from weightgym.trainers.grpo import Trainer
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -25,6 +29,18 @@ def test_the_quickstart(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "step 2: reward" in done.output
     assert "step 2: evaluation: reward" in done.output
+
+
+@pytest.mark.slow
+def test_the_quickstart_learns(tmp_path: Path) -> None:
+    """The whole of it, with one seed; benchmarks/quickstart.py tries more."""
+    torch.set_num_threads(1)
+    with Trainer(load(EXAMPLES / "quickstart.toml", ["--output", str(tmp_path / "run")])) as trainer:
+        rows = list(trainer.train())
+    first, last = quickstart.rise([row["reward/mean"] for row in rows if "reward/mean" in row])
+    assert quickstart.learnt(first, last), (first, last)
+    before, after = (row for row in rows if "eval/reward" in row)
+    assert (before["step"], after["step"]) == (0, 50)
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ from typing import Any
 
 import digits_env
 import pytest
-import tiny_models
 import torch
+import vllm_parity as parity
 from click.testing import CliRunner
 from test_grpo import config, trained
 
@@ -35,10 +35,7 @@ def digits() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With tied embeddings: the head must follow them."""
-    folder = tmp_path_factory.mktemp("model")
-    tiny_models.model(tied=True).save_pretrained(folder)
-    tiny_models.tokenizer().save_pretrained(folder)
-    return folder
+    return parity.save(parity.random_model(0, tied=True), tmp_path_factory.mktemp("model"))
 
 
 def test_five_steps_in_process_of_which_two_after_a_resume(model: Path, tmp_path: Path) -> None:
@@ -60,7 +57,9 @@ def test_five_steps_in_process_of_which_two_after_a_resume(model: Path, tmp_path
 
 
 def test_a_sync_that_does_not_arrive_is_told_after_the_first_update(model: Path, tmp_path: Path) -> None:
-    wanted = config(model, tmp_path / "run", backend=VLLM, parameters={"kind": "last", "blocks": 1})
+    rollout = {"groups": 8, "group_size": 8, "max_tokens": 12}  # enough for some spread
+    last = {"kind": "last", "blocks": 1}
+    wanted = config(model, tmp_path / "run", backend=VLLM, parameters=last, rollout=rollout)
     with Trainer(wanted) as run:
         sampler: Any = run.sampler.backend
 
