@@ -125,7 +125,8 @@ def run(model: Path, folder: Path, change: dict[str, Any]) -> bytes:
 
 @pytest.mark.slow
 def test_every_setting_changes_the_weights(model: Path, tmp_path: Path) -> None:
-    made = {name: run(model, tmp_path / name, change) for name, change in ({"": {}} | CHANGES).items()}
+    changes: dict[str, dict[str, Any]] = {"": {}} | CHANGES
+    made = {name: run(model, tmp_path / name, change) for name, change in changes.items()}
     same = {(one, two) for one in made for two in made if one < two and made[one] == made[two]}
     assert not same
 
