@@ -51,6 +51,29 @@ def test_asynchronous_rollouts_are_one_version_old(model: Path, tmp_path: Path) 
     assert weights(tmp_path / "again") == weights(tmp_path / "run")
 
 
+def test_an_asynchronous_run_is_evaluated_as_it_is(model: Path, tmp_path: Path) -> None:
+    """Evaluations don't meet the batch that is being made, and are of the weights of their step."""
+    evaluation = {"tasks": ["three"], "samples": 16, "every": 1}
+    with Trainer(config(model, tmp_path / "run", mode="async", steps=4, evaluation=evaluation)) as run:
+        at_work: list[str] = []
+        sample = run.sampler.backend.generate
+
+        def alone(*args: Any) -> Any:
+            assert not at_work
+            at_work.append("")
+            try:
+                return sample(*args)
+            finally:
+                at_work.pop()
+
+        run.sampler.backend.generate = alone  # type: ignore[method-assign]
+        found = [(row["step"], row["eval/reward"]) for row in run.train() if "eval/reward" in row]
+    assert [step for step, _ in found] == [0, 1, 2, 3, 4]
+    assert len({reward for _, reward in found}) > 2
+    stored = list(read_rollouts(tmp_path / "run" / "rollouts.jsonl"))
+    assert all(one.task != "three" for one in stored)
+
+
 @pytest.mark.slow
 def test_the_reward_rises_asynchronously(model: Path, tmp_path: Path) -> None:
     rollout = {"groups": 8, "group_size": 8, "max_tokens": 12}

@@ -17,7 +17,7 @@ import collections
 import json
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import torch
@@ -283,6 +283,9 @@ class Trainer:
 
     def _evaluate(self) -> Iterator[Metrics]:
         if self.eval_tasks:
+            if self._next:
+                wait([self._next])  # the sampler does one thing at a time
+            self._sync()
             yield json.loads(self.world.from_main(lambda: json.dumps(self._evaluation()).encode()))
 
     def _evaluation(self) -> Metrics:
