@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import os
+import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -205,19 +207,32 @@ def _make_engine(arguments: dict[str, Any], *, cpu: bool) -> Any:
     try:
         from vllm import EngineArgs, LLMEngine
 
-        return LLMEngine.from_engine_args(
-            EngineArgs(
-                **arguments,
-                skip_tokenizer_init=True,
-                disable_log_stats=True,
-                worker_extension_cls="weightgym.rollouts.vllm_worker.WeightgymWorker",
+        with _without_llvmlite():
+            return LLMEngine.from_engine_args(
+                EngineArgs(
+                    **arguments,
+                    skip_tokenizer_init=True,
+                    disable_log_stats=True,
+                    worker_extension_cls="weightgym.rollouts.vllm_worker.WeightgymWorker",
+                )
             )
-        )
     except BaseException:
         _ONLY_ONE.release()
         raise
     finally:
         torch.set_num_threads = set_threads  # vLLM takes it away from everyone on CPUs
+
+
+@contextlib.contextmanager
+def _without_llvmlite() -> Iterator[None]:
+    """At its start vLLM 0.32 looks into every object of every module, and breaks at one of llvmlite's, which compiles our
+    games: it claims to have any attribute whatever."""
+    hidden = sys.modules.pop("llvmlite.binding.ffi", None)
+    try:
+        yield
+    finally:
+        if hidden is not None:
+            sys.modules["llvmlite.binding.ffi"] = hidden
 
 
 def _stop_engine(engine: Any) -> None:

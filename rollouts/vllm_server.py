@@ -136,6 +136,7 @@ class VLLMServerBackend:
     def close(self) -> None:
         """Stop what was started here, in five seconds at most."""
         atexit.unregister(self.close)
+        failed = any(process.ended for process in self._processes)
         for process in self._processes:
             process.terminate()
         for process in self._processes:
@@ -144,7 +145,7 @@ class VLLMServerBackend:
         self._transfer.close()
         for client in getattr(self, "_clients", ()):
             client.close()
-        if self._logs is not None:
+        if self._logs is not None and not failed:  # an error named the log: then it stays
             shutil.rmtree(self._logs, ignore_errors=True)
 
     def _answer(self, request: Request, sampling: Sampling) -> Sample:

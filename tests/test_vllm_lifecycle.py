@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def policy(folder: Path) -> Iterator[Any]:
     options = BackendOptions(kv_cache_gib=0.1, dtype="bfloat16", max_model_len=400, request_timeout=60)
+    # The compiler of the games is often there before: vLLM must start all the same.
+    assert importlib.import_module("llvmlite.binding.ffi") is sys.modules["llvmlite.binding.ffi"]
     backend: Any = open_backend(f"vllm:{folder}", options)
     yield backend
     backend.close()
