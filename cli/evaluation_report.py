@@ -61,7 +61,7 @@ def _print_side(side: Evaluation) -> None:
         )
     limits = {limit for limit in side.thresholds.values() if limit is not None}
     passing = f"; from {min(limits):g} on a reward passes" if passed and len(limits) == 1 else ""
-    click.echo(f"{printable(side.policy)} under {side.profile or 'no profile'}{passing}")
+    click.echo(f"{printable(side.policy)} under {printable(side.profile) or 'no profile'}{passing}")
     print_table(rows)
     _warn(side)
 

@@ -22,12 +22,12 @@ _SHOWN = (
     "rollout/truncated",
     "rollout/tokens",
     "rollout/distinct",
+    "rollout/faults",
     "rollout/stale",
     "group/zero_spread",
     "loss/kl",
     "sampling/logp_diff_mean",
     "sampling/entropy",
-    "gradient/norm",
     "optimiser/norm",
     "speed/tokens",
     "seconds/rollout",
@@ -161,12 +161,17 @@ def line(metrics: Mapping[str, float]) -> str:
 
     step = f"step {shown('step', '.0f')}:"
     if "eval/reward" in metrics:
-        return f"{step} evaluation: reward {shown('eval/reward', '.4f')}, {shown('eval/invalid', '.0%')} invalid"
+        return (
+            f"{step} evaluation: reward {shown('eval/reward', '.4f')}, {shown('eval/invalid', '.0%')} invalid, "
+            f"{shown('eval/faults', '.0%')} faults"
+        )
     return (
         f"{step} reward {shown('reward/mean', '.4f')} (best {shown('reward/max', '.3f')}), "
         f"{shown('rollout/invalid', '.0%')} invalid, {shown('rollout/truncated', '.0%')} cut, "
+        f"{shown('rollout/faults', '.0%')} faults, "
         f"{shown('group/zero_spread', '.0%')} of groups without spread, "
         f"log-probability gap {shown('sampling/logp_diff_mean', '.1e')}, "
+        f"{shown('speed/tokens', '.0f')} tokens a second, "
         f"{shown('seconds/rollout', '.1f')} + {shown('seconds/train', '.1f')} s"
     )
 

@@ -67,6 +67,10 @@ class LazyGroup(click.Group):
         """Run the subcommand; what is expected to go wrong becomes one ``Error:`` line."""
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            # Names and texts come from files.
+            vars(error)["message"] = "\n".join(map(_printable, error.message.split("\n")))
+            raise
         except BrokenPipeError:
             raise  # the reader of our output left: click ends quietly
         except OSError as error:
@@ -75,6 +79,12 @@ class LazyGroup(click.Group):
             if _is_boundary_error(error):
                 raise click.ClickException(" ".join(str(error).split())) from error
             raise
+
+
+def _printable(text: str) -> str:
+    from weightgym.cli.console import printable
+
+    return printable(text)
 
 
 def _os_error_text(error: OSError) -> str:

@@ -115,13 +115,10 @@ def checked_profile(entry: registry.EnvSpec, wanted: str | None) -> str:
     Raises:
         click.BadParameter: the environment has no such profile.
     """
-    if wanted is None:
-        return entry.default_profile
     try:
-        registry.load(entry.env)(profile=wanted)
+        return entry.checked_profile(wanted)
     except TaskError as error:
         raise click.BadParameter(f"{entry.name}: {error}", param_hint="--profile") from error
-    return wanted
 
 
 def _score(source: BinaryIO, name: str, options: FileOptions, survey: _Survey, journal: Journal) -> None:

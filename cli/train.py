@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,10 @@ def _follow(trainer: Trainer, tracker: Tracker) -> None:
                         view.note(f"step {metrics['step']:.0f}: {text}")
                     told.add(name)
     except BaseException as error:
-        add_event(folder, "stopped", trainer.step, str(error) or type(error).__name__)
+        with contextlib.suppress(OSError):  # a full disk must not hide what happened
+            add_event(folder, "stopped", trainer.step, str(error) or type(error).__name__)
+        if isinstance(error, KeyboardInterrupt):
+            click.echo(f"stopped after step {trainer.step}: --resume goes on from the last checkpoint", err=True)
         raise
     add_event(folder, "finished", trainer.step)
 

@@ -55,6 +55,16 @@ class EnvSpec:
     #: An answer with this reward or more solves its task: what pass@k counts. None: no reward says that.
     pass_threshold: float | None = None
 
+    def checked_profile(self, wanted: str | None) -> str:
+        """The profile to score under: the wanted one, tried on the environment, or the default.
+
+        Raises:
+            TaskError: the environment has no such profile.
+        """
+        if wanted is not None:
+            load(self.env)(profile=wanted)
+        return wanted or self.default_profile
+
     @property
     def tasks(self) -> TaskSource:
         """The task source, imported on first use."""

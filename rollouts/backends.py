@@ -31,7 +31,7 @@ class BackendOptions(BaseModel):
     dtype: Literal["float32", "bfloat16"] = _option("float32", "Of weights.", ("transformers", *_VLLM))
     chat_template: str = _option("", "Jinja file in place of the model's own template.", ("transformers", *_VLLM))
     max_model_len: int | None = _option(None, "Longest sequence. Default: the model's.", _VLLM, ge=1)
-    kv_cache_gib: float | None = _option(None, "Memory of the cache. Default on CPUs: 0.5.", _VLLM, gt=0)
+    kv_cache_gib: float | None = _option(None, "Memory of the cache. Default on CPUs: 1.", _VLLM, gt=0)
     gpu_memory: float | None = _option(None, "Fraction of the GPU's memory.", _VLLM, gt=0, le=1)
     eager: bool = _option(True, "No compilation: quick to start.", _VLLM)
     lora_rank: int = _option(0, "Largest rank of an adapter; 0: none is taken.", _VLLM, ge=0)

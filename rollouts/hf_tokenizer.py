@@ -51,7 +51,9 @@ class HFChatTokenizer:
             tokenizer = AutoTokenizer.from_pretrained(model_path(model))
             if chat_template:
                 tokenizer.chat_template = Path(chat_template).read_text("utf-8")
-            return cls(tokenizer, name=model)
+            made = cls(tokenizer, name=model)
+            made.end_ids |= _generation_ends(model_path(model))
+            return made
         except (OSError, ValueError) as error:
             raise BackendError(f"can't load the tokenizer of {model!r}: {error}") from error
 
@@ -78,3 +80,14 @@ class HFChatTokenizer:
     def text(self, ids: Sequence[int], *, special: bool = False) -> str:
         """What the tokens say."""
         return str(self.hf.decode(list(ids), skip_special_tokens=not special, clean_up_tokenization_spaces=False))
+
+
+def _generation_ends(path: str) -> frozenset[int]:
+    """The ends of a turn that the model's generation_config.json names: with some families not the tokenizer's own."""
+    from transformers import GenerationConfig
+
+    try:
+        ends = GenerationConfig.from_pretrained(path).eos_token_id
+    except OSError:  # it has none
+        return frozenset()
+    return frozenset(int(id) for id in (ends if isinstance(ends, list) else [ends]) if id is not None)

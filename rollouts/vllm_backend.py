@@ -225,8 +225,8 @@ def _make_engine(arguments: dict[str, Any], *, cpu: bool) -> Any:
 
 @contextlib.contextmanager
 def _without_llvmlite() -> Iterator[None]:
-    """At its start vLLM 0.32 looks into every object of every module, and breaks at one of llvmlite's, which compiles our
-    games: it claims to have any attribute whatever."""
+    """At its start vLLM 0.32 looks into every object of every module, and breaks at one of llvmlite's, which compiles
+    our games: it claims to have any attribute whatever."""
     hidden = sys.modules.pop("llvmlite.binding.ffi", None)
     try:
         yield

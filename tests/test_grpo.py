@@ -148,7 +148,7 @@ def test_micro_batches_change_nothing_but_memory(model: Path, tmp_path: Path, lo
 
 def test_threads_are_set(model: Path, tmp_path: Path) -> None:
     for threads in (2, 1):
-        with Trainer(config(model, tmp_path / "run", threads=threads)):
+        with Trainer(config(model, tmp_path / str(threads), threads=threads)):
             assert torch.get_num_threads() == threads
 
 

@@ -13,7 +13,9 @@ import torch
 from test_grpo import config, digits_of, trained, weights, without_seconds
 
 from weightgym.envs import registry
+from weightgym.rewards.contracts import Score
 from weightgym.rollouts.store import read as read_rollouts
+from weightgym.rollouts.trajectory import Trajectory
 from weightgym.trainers.collect import has_spread
 from weightgym.trainers.config import Optimiser
 from weightgym.trainers.grpo import Trainer, UnhealthyRun
@@ -107,6 +109,36 @@ def test_stale_rollouts_are_dropped_and_counted(model: Path, tmp_path: Path) -> 
         for row in steps:
             frozen.append((row["rollout/staleness"], row["rollout/stale"], "loss/total" in row))
         assert frozen == [(0.0, 0.0, True), (1.0, 0.0, True), (2.0, 1.0, False), (3.0, 1.0, False)]
+
+
+def test_an_asynchronous_run_whose_weights_are_lost_is_told_at_that_sync(model: Path, tmp_path: Path) -> None:
+    with Trainer(config(model, tmp_path / "run", mode="async", steps=8)) as run:
+        steps = run.train()
+        for _ in range(3):
+            next(steps)
+        backend: Any = run.sampler.backend
+        backend.sync = lambda weights, version: setattr(backend, "version", version)
+        with pytest.raises(UnhealthyRun, match="self-check after step 3: trainer and sampler differ"):
+            list(steps)
+
+
+def test_the_second_self_check_waits_for_an_update(model: Path, tmp_path: Path) -> None:
+    """Without spread there is nothing to train on, and so nothing that could have been lost."""
+    short = {"groups": 2, "group_size": 2, "max_tokens": 3}
+    wanted = config(model, tmp_path / "run", steps=12, rollout=short, loss={"positive_only": True}, seed=1)
+    with Trainer(wanted) as run:
+        for row in run.train():
+            assert len(run._checks) == 1 + bool(run._updated)
+            assert run._updated or "loss/total" not in row
+        assert run._updated
+
+
+def test_rollouts_that_failed_are_not_stale(model: Path, tmp_path: Path) -> None:
+    made = Trajectory(id="a", env="e", task="t", task_sha256="", group="g", seed=0, policy="p", steps=(),
+                      finish_reason="stop", score=Score(status="error", reward=None, reason="x: y"))  # fmt: skip
+    with Trainer(config(model, tmp_path / "run")) as run:
+        run.step = 9
+        assert not run._is_stale(made)
 
 
 def test_too_many_stale_rollouts_stop_the_run(model: Path, tmp_path: Path) -> None:

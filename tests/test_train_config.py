@@ -53,6 +53,8 @@ def test_flags_go_over_the_file(file: Path) -> None:
         (GOOD, ["--model.x", "1"], "model has no x"),
         (GOOD, ["--environments.1.env", "x"], "environments has no 1"),
         (GOOD, ["--mode", "async", "--rollout.max_staleness", "0"], "configuration: .*mode async trains on rollouts"),
+        (GOOD, ["--backend.dtype", "bfloat16"], "the trainer's own model samples"),
+        (GOOD, ["--evaluation.tasks", '["a", "a"]'], "names a task twice"),
         (GOOD, ["--rollout.score_timeout", "3"], "needs scoring processes"),
         (GOOD, ["--steps"], "--steps has no value"),
         (GOOD, ["steps"], "'steps' is no flag"),

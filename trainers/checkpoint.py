@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def restore(checkpoint: Path, *, model: Any, optimiser: Any, identity: str) -> S
     """
     run = _read(checkpoint)
     if run["identity"] != identity:
-        raise ValueError(f"{checkpoint} is of another configuration: use the same one, or another output folder")
+        raise ValueError(f"{checkpoint} is of another configuration{_difference(run['identity'], identity)}")
     try:
         load_trained(model, checkpoint)
         stored = load_file(checkpoint / "optimiser.safetensors")
@@ -123,6 +123,24 @@ def restore(checkpoint: Path, *, model: Any, optimiser: Any, identity: str) -> S
     }
     optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
     return State(run["step"], run["drawn"], run["stored"])
+
+
+def _difference(old: str, new: str) -> str:
+    """The first field in which two configurations differ, for a message."""
+    try:
+        flat = [dict(_fields(json.loads(text))) for text in (old, new)]
+    except ValueError:
+        return ""
+    name = next((name for name in sorted(flat[0] | flat[1]) if flat[0].get(name) != flat[1].get(name)), "")
+    return f": {name} was {flat[0].get(name)}, now it is {flat[1].get(name)}; use the same, or another output folder"
+
+
+def _fields(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    items = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    if not items:
+        yield place, value
+    for key, inner in items:
+        yield from _fields(inner, f"{place}.{key}" if place else str(key))
 
 
 def _read(checkpoint: Path) -> dict[str, Any]:

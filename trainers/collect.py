@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weightgym.rollouts.store import line
 from weightgym.rollouts.trajectory import Trajectory
+from weightgym.trainers.metrics import naming
 from weightgym.trainers.mixture import Mixture
 from weightgym.trainers.sampler import Sampler
 
@@ -35,8 +36,11 @@ class Collector:
         self._sampler = sampler
         self._mixture = mixture
         self._path = path
-        self._file = path.open("ab")
-        self._file.truncate(stored)
+        self._file = path.open("ab", buffering=0)
+        there = path.stat().st_size  # less than was stored, if somebody made room
+        self._file.truncate(min(stored, there))
+        if there < stored:
+            self._cut_half_line()
 
     def collect(self, groups: int, refill: int) -> Collected:
         """That many groups. With ``refill``, groups that teach nothing (fewer than two rewards, or all equal) are
@@ -63,8 +67,12 @@ class Collector:
         return self._sampler.groups([self._mixture.draw() for _ in range(count)], self._store)
 
     def _store(self, trajectory: Trajectory) -> None:
-        self._file.write(line(trajectory))
-        self._file.flush()
+        with naming(self._path):
+            self._file.write(line(trajectory))
+
+    def _cut_half_line(self) -> None:
+        text = self._path.read_bytes()
+        self._file.truncate(text.rfind(b"\n") + 1)
 
     def close(self) -> None:
         """Close the file."""

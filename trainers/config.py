@@ -74,7 +74,9 @@ class Loss(_Section):
     clip_high: float | None = Field(None, ge=0, description="Default: that of the loss.")
     delta: float | None = Field(None, gt=1, description="Bound of the ratio where the advantage is negative.")
     kl: float = Field(0.0, ge=0, description="Coefficient of the KL to the model that training began with.")
-    positive_only: bool = Field(False, description="Leave out completions that are not better than their group's mean.")
+    positive_only: bool = Field(
+        False, description="Leave out completions that are not above their group's mean, of KL, too."
+    )
     mask_truncated: bool = Field(False, description="Leave out completions that were cut at max_tokens.")
     correction: Literal["token", "sequence", "none"] = Field("token", description="Of the sampler's mismatch.")
     correction_cap: float | None = Field(None, ge=1, description="Default: 2 for token, 3 for sequence.")
@@ -152,6 +154,12 @@ class Config(_Section):
             raise ValueError("rollout.max_staleness is 0, but mode async trains on rollouts that are one version old")
         if rollout.score_timeout is not None and not rollout.workers:
             raise ValueError("rollout.score_timeout needs scoring processes: give rollout.workers 1 or more")
+        if self.backend.kind == "transformers" and self.mode == "sync" and self.backend.dtype != "float32":
+            raise ValueError(
+                f"backend.dtype is {self.backend.dtype}, but in mode sync the trainer's own model samples: leave it out"
+            )
+        if len(set(self.evaluation.tasks)) < len(self.evaluation.tasks):
+            raise ValueError("evaluation.tasks names a task twice: evaluation.samples asks for more of each")
         if self.parameters.kind == "lora" and 0 < self.backend.lora_rank < self.parameters.lora_rank:
             raise ValueError(
                 f"backend.lora_rank {self.backend.lora_rank} is less than parameters.lora_rank "

@@ -165,7 +165,7 @@ def _gap(run: Run) -> Iterator[Finding]:
 
 
 def _gradient(run: Run) -> Iterator[Finding]:
-    for name in ("gradient/norm", "optimiser/norm"):
+    for name in ("optimiser/norm",):
         steps, values = series(run.steps, name)
         if len(values) < 4:
             continue

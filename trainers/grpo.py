@@ -23,20 +23,22 @@ from typing import Any
 import torch
 
 from weightgym.envs import registry
-from weightgym.rewards.contracts import canonical_json
+from weightgym.rewards.contracts import canonical_json, sha256_hex
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer
 from weightgym.rollouts.run import jobs
+from weightgym.rollouts.store import line
 from weightgym.rollouts.trajectory import Trajectory
 from weightgym.rollouts.transformers_backend import load_model
 from weightgym.trainers import checkpoint, health, parameters
 from weightgym.trainers.advantage import group_advantages
 from weightgym.trainers.batch import Row, from_bytes, rows, to_bytes
+from weightgym.trainers.claim import check_folder, lock_folder
 from weightgym.trainers.collect import Collected, Collector
 from weightgym.trainers.config import Config
 from weightgym.trainers.distributed import World
 from weightgym.trainers.health import UnhealthyRun
 from weightgym.trainers.loss import LossConfig
-from weightgym.trainers.metrics import MetricsFile, loss_metrics, rollout_metrics
+from weightgym.trainers.metrics import MetricsFile, loss_metrics, replace_text, rollout_metrics
 from weightgym.trainers.mixture import Mixture
 from weightgym.trainers.optimiser import adamw, learning_rate, set_rate
 from weightgym.trainers.policy import Policy
@@ -65,10 +67,10 @@ class Trainer:
         if config.threads:
             torch.set_num_threads(config.threads)
         found = checkpoint.find(config.output)
-        if found and not resume:
-            raise ValueError(f"{config.output} holds a run already: --resume goes on with it, --output names another")
+        world.from_main(lambda: check_folder(config.output, resume=resume))  # the others might see what it makes
         self.mixture = Mixture(config.environments, config.seed)
         self.eval_entry = registry.spec(config.evaluation.env or config.environments[0].env)
+        self.eval_profile = self.eval_entry.checked_profile(config.evaluation.profile)
         self.eval_tasks = self._eval_tasks()
         self.tokenizer = HFChatTokenizer.load(config.model, chat_template=config.backend.chat_template)
         chosen = config.parameters
@@ -101,6 +103,8 @@ class Trainer:
         self._next: Future[Collected] | None = None
         self._synced = -1  # version of the sampler's weights
         self._checks: list[float] = []  # gaps of the self-checks, nats
+        self._to_check = True  # at the start, and after the first update: a sync that does nothing would pass once
+        self._updated = False
 
     def _open(self, stored: int, *, resumed: bool) -> bytes:
         """What the main rank alone has: sampler and files. Whether the sampler takes adapters."""
@@ -111,19 +115,24 @@ class Trainer:
             model=parameters.base(self.model) if shares else None,
             tokenizer=self.tokenizer.hf if shares else None,
         )
-        config.output.mkdir(parents=True, exist_ok=True)
-        (config.output / "config.json").write_text(config.model_dump_json(indent=1) + "\n")
+        self._lock = lock_folder(config.output)
         self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if resumed else -1)
+        replace_text(config.output / "config.json", config.model_dump_json(indent=1) + "\n")
         self.collector = Collector(self.sampler, self.mixture, config.output / "rollouts.jsonl", stored=stored)
         return b"1" if self.sampler.takes_adapters else b""
 
     @property
     def _identity(self) -> str:
-        """What may not change between the parts of a run (its length, its folder and where it samples may)."""
-        free = {"output", "checkpoint_every", "backend", "trackers", "threads", "limits"}
+        """What may not change between the parts of a run: not its length and folder, nor what changes nothing."""
+        free: dict[str, Any] = dict.fromkeys(
+            ("output", "checkpoint_every", "trackers", "threads", "limits", "evaluation"), True
+        )
+        free |= {"rollout": {"workers", "score_timeout"}, "optimiser": {"micro_batch"}, "parameters": {"share_prompts"}}
+        free["backend"] = set(type(self.config.backend).model_fields) - {"dtype"}
         if self.config.optimiser.decay == "none":
-            free.add("steps")
-        return canonical_json(self.config.model_dump(mode="json", exclude=free))
+            free["steps"] = True
+        template = {"chat_template": sha256_hex(str(self.tokenizer.hf.chat_template))}
+        return canonical_json(self.config.model_dump(mode="json", exclude=free) | template)
 
     def train(self) -> Iterator[Metrics]:
         """Train to the end; yields the metrics of every step, and of evaluations (which have ``eval/reward``).
@@ -131,19 +140,26 @@ class Trainer:
         Raises:
             UnhealthyRun: a step is outside of the limits. BackendError: generation failed. The last checkpoint stays.
         """
-        if self.step == self.config.steps:
+        if self.step >= self.config.steps and not self._is_due():
             return
         self._sync()
-        if self.step == 0:
+        if self._is_due():
             yield from self._evaluate()
         while self.step < self.config.steps:
             yield self._step()
             last = self.step == self.config.steps
             if last or self.step % self.config.checkpoint_every == 0:
                 self._save()
-            every = self.config.evaluation.every
-            if last or (every and self.step % every == 0):
+            if self._is_due():
                 yield from self._evaluate()
+
+    def _is_due(self) -> bool:
+        """Whether the policy as it is now is to be evaluated, and was not yet: a kill may have come between."""
+        every = self.config.evaluation.every
+        wanted = self.step in (0, self.config.steps) or (every > 0 and self.step % every == 0)
+        if not (wanted and self.eval_tasks):
+            return False
+        return not self.world.from_main(lambda: b"1" if self.step in self.metrics.evaluated else b"")
 
     def _step(self) -> Metrics:
         metrics: Metrics = {}
@@ -153,6 +169,7 @@ class Trainer:
         rate = learning_rate(self.config.optimiser, self.step, self.config.steps)
         if made:
             metrics |= self._update(made, rate)
+            self._to_check, self._updated = self._to_check or not self._updated, True
         self.step += 1
         trained = time.monotonic()
         if self.config.mode == "sync" or self.step == self.config.steps:
@@ -198,11 +215,11 @@ class Trainer:
     def _rollout_metrics(self, batch: Collected) -> Metrics:
         first = [one for group in batch.first for one in group]
         everything = [one for group in batch.groups for one in group]
-        ages = [self.step - one.policy_version for one in first]
+        ages = [self.step - one.policy_version for one in first if one.sampled]
         spread = group_advantages(_rewards(batch.first), self.config.rollout.group_size)
         return rollout_metrics(first) | {
             "rollout/stale": sum(map(self._is_stale, everything)) / max(1, len(everything)),
-            "rollout/staleness": sum(ages) / len(ages),
+            "rollout/staleness": sum(ages) / max(1, len(ages)),
             "group/zero_spread": (len(spread.zero_spread) + len(spread.too_small)) / spread.groups,
             "group/refilled": batch.refilled,
             "group/trained": len(batch.groups),
@@ -210,7 +227,8 @@ class Trainer:
         }
 
     def _is_stale(self, one: Trajectory) -> bool:
-        return self.step - one.policy_version > self.config.rollout.max_staleness
+        """A rollout that failed before its first token has no age."""
+        return one.sampled > 0 and self.step - one.policy_version > self.config.rollout.max_staleness
 
     def _rows(self, batch: Collected) -> list[Row]:
         """What to train on: rollouts that are fresh and have a reward, with their advantages."""
@@ -230,7 +248,6 @@ class Trainer:
     def _update(self, made: list[Row], rate: float) -> Metrics:
         optimiser = self.config.optimiser
         set_rate(self.optimiser, rate)
-        self.model.train()
         done = update(
             self.policy,
             self.optimiser,
@@ -242,7 +259,6 @@ class Trainer:
             check=self._check_gap,
             world=self.world,
         )
-        self.model.eval()
         return {"loss/total": done.loss, "optimiser/norm": done.norm} | loss_metrics(done.statistics)
 
     def _check_gap(self, gap: float) -> None:
@@ -262,7 +278,8 @@ class Trainer:
         else:
             collections.deque(parameters.trained_weights(self.model), maxlen=0)  # takes part in gathering them
         self._synced = self.step
-        if len(self._checks) < 2:  # at the start, and after the first update: a sync that does nothing would pass once
+        if self._to_check or self.config.mode == "async":  # there no step's own gap tells: rollouts are a version old
+            self._to_check = False
             self._self_check()
 
     def _swap(self, adapter: dict[str, Any]) -> bytes:
@@ -282,18 +299,22 @@ class Trainer:
         health.check_gap(self._checks[-1], self.config.logp_gap, when=f"self-check after step {self.step}")
 
     def _evaluate(self) -> Iterator[Metrics]:
-        if self.eval_tasks:
-            if self._next:
-                wait([self._next])  # the sampler does one thing at a time
-            self._sync()
-            yield json.loads(self.world.from_main(lambda: json.dumps(self._evaluation()).encode()))
+        if self._next is not None:
+            wait([self._next])  # it is by the policy as it was; the sampler takes one thread at a time
+        self._sync()
+        yield json.loads(self.world.from_main(lambda: json.dumps(self._evaluation()).encode()))
 
     def _evaluation(self) -> Metrics:
         evaluation = self.config.evaluation
         todo = jobs(self.eval_tasks, evaluation.samples, self.config.seed, label="evaluation")
-        profile = evaluation.profile or self.eval_entry.default_profile
-        done = self.sampler.roll_out(todo, self.eval_entry, profile, keep=lambda one: None)
+        with (self.config.output / "evaluations.jsonl").open("ab") as file:
+
+            def keep(one: Trajectory) -> None:
+                file.write(line(one))
+
+            done = self.sampler.roll_out(todo, self.eval_entry, self.eval_profile, keep)
         found = rollout_metrics(list(done.values()))
+        health.check_evaluation(found["rollout/faults"], self.config.limits, step=self.step)
         metrics = {
             "step": float(self.step),
             "eval/reward": found["reward/mean"],
@@ -329,6 +350,7 @@ class Trainer:
         self._ahead.shutdown(wait=True, cancel_futures=True)
         if self.world.is_main:
             self.collector.close()
+            self._lock.release()
 
     def __enter__(self) -> Trainer:
         return self

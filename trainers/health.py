@@ -44,6 +44,19 @@ def check_rollouts(metrics: Mapping[str, float], limits: Limits, *, step: int, f
             raise UnhealthyRun(f"step {step}: {name} is {metrics[name]:.3f}, limits.{field} is {limit:g}")
 
 
+def check_evaluation(faults: float, limits: Limits, *, step: int) -> None:
+    """An evaluation of which too much failed through our fault is no number.
+
+    Raises:
+        UnhealthyRun: see there.
+    """
+    if faults == 1 or faults > limits.faults:
+        raise UnhealthyRun(
+            f"evaluation after step {step}: {faults:.0%} of its rollouts have no reward, through our fault: see "
+            "evaluations.jsonl"
+        )
+
+
 def check_gap(gap: float, limit: float, *, when: str) -> None:
     """See that trainer and sampler have the same weights and the same arithmetic. NaN is a gap, too.
 

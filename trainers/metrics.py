@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ MEANINGS: Mapping[str, str] = {
     "loss/capped": "fraction of trained tokens whose weight the mismatch correction cut",
     "sampling/logp_diff_mean": "mean |log-probability of the trainer - of the sampler| of trained tokens, nats",
     "sampling/logp_diff_max": "the largest of them",
-    "sampling/self_check": "the same mean, on a long prompt at the start and after the first update",
+    "sampling/self_check": "the same mean on a long prompt: at the start, after the first update; async: at each sync",
     "sampling/entropy": "mean -log-probability of sampled tokens, nats: an estimate of the policy's entropy",
     "optimiser/norm": "norm of the whole gradient before it is clipped",
     "optimiser/rate": "learning rate",
@@ -99,7 +100,9 @@ class MetricsFile:
     def __init__(self, path: Path, *, keep: int) -> None:
         self.path = path
         old = read(path) if path.exists() else []
-        path.write_text("".join(json.dumps(row) + "\n" for row in old if row["step"] <= keep), "utf-8")
+        kept = [row for row in old if row["step"] <= keep]
+        self.evaluated = {row["step"] for row in kept if "eval/reward" in row}
+        replace_text(path, "".join(json.dumps(row) + "\n" for row in kept))
 
     def write(self, row: Mapping[str, float]) -> None:
         """Add a line.
@@ -110,8 +113,28 @@ class MetricsFile:
         unknown = row.keys() - MEANINGS.keys()
         if unknown:
             raise ValueError(f"metric {min(unknown)!r} is not explained in MEANINGS")
-        with self.path.open("a", encoding="utf-8") as file:
+        with naming(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, allow_nan=False) + "\n")
+        if "eval/reward" in row:
+            self.evaluated.add(row["step"])
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the disk name that file, and say what is next."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{error.strerror}; when that is mended, --resume goes on from the last checkpoint"
+        raise OSError(error.errno, text, str(path)) from error
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put the text in the file's place; a kill or a full disk leaves the old one."""
+    partial = path.with_name(f"{path.name}.partial")
+    with naming(path):
+        partial.write_text(text, "utf-8")
+        partial.replace(path)
 
 
 def read(path: Path) -> list[dict[str, float]]:

@@ -38,7 +38,7 @@ class Mixture:
     """The sources, and how many groups each has got.
 
     Raises:
-        TaskError: an environment or a task is unknown, or a split is empty.
+        TaskError: an environment, a task or a profile is unknown, or a split is empty.
     """
 
     def __init__(self, environments: Sequence[Environment], seed: int) -> None:
@@ -71,4 +71,4 @@ def _source(one: Environment) -> Source:
     ids = one.tasks or entry.tasks.ids(one.split)
     if not ids:
         raise TaskError(f"{one.env}: split {one.split!r} has no tasks")
-    return Source(entry, tuple(entry.tasks.task(id) for id in ids), one.profile or entry.default_profile, one.weight)
+    return Source(entry, tuple(entry.tasks.task(id) for id in ids), entry.checked_profile(one.profile), one.weight)

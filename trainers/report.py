@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Evaluation": ("eval",),
     "Health": ("rollout", "group"),
     "Sampler": ("sampling",),
-    "Loss and gradient": ("loss", "gradient", "optimiser"),
+    "Loss and gradient": ("loss", "optimiser"),
     "Speed": ("speed", "seconds"),
 }
 #: Fields of a configuration, or whole sections, that say in brief what was run.
