@@ -121,7 +121,7 @@ def make_rollouts(policy: str, output: Path, plan: Plan) -> Made:
         with Store(output, resume=plan.resume) as store:
             kept = {job.id: Outcome.of(store.kept.pop(job.id)) for job in planned if job.id in store.kept}
             store.kept.clear()  # they may be large
-            _check_kept(kept, planned, profile, output)
+            _check_kept(kept, planned, profile, sampling, output)
             todo = [job for job in planned if job.id not in kept]
             if todo:
                 with closing(open_backend(policy, plan.backend)) as backend:
@@ -164,11 +164,13 @@ def _left(done: dict[str, Outcome], planned: int, output: Path) -> str:
     return f". {rewards} of {planned} rollouts have their reward in {output}: --resume goes on with it"
 
 
-def _check_kept(kept: dict[str, Outcome], planned: Sequence[Job], profile: str, output: Path) -> None:
+def _check_kept(
+    kept: dict[str, Outcome], planned: Sequence[Job], profile: str, sampling: Sampling, output: Path
+) -> None:
     """What is kept must be what would be made now.
 
     Raises:
-        click.ClickException: it was made from another task, seed or profile.
+        click.ClickException: it was made from another task, seed or profile, or sampled otherwise.
     """
     for job in planned:
         one = kept.get(job.id)
@@ -178,8 +180,10 @@ def _check_kept(kept: dict[str, Outcome], planned: Sequence[Job], profile: str, 
             ("--profile", one.profile, profile),
             ("--seed", one.seed, job.seed),
             ("task", one.task_sha256, job.task.hash),
+            ("--max-tokens", one.max_tokens, sampling.max_tokens),
+            ("--temperature", one.temperature, sampling.temperature),
         ):
-            if old != new:
+            if old is not None and old != new:
                 raise click.ClickException(
                     f"{output}: rollout {one.id} was made with another {what} ({old}, not {new}): name another file"
                 )

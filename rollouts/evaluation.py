@@ -36,6 +36,8 @@ class Outcome:
     status: Status
     reward: float | None
     cut: bool  #: at the limit of tokens
+    max_tokens: int | None = None  #: of sampling, if it is known
+    temperature: float | None = None
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Outcome:
@@ -52,6 +54,8 @@ class Outcome:
             score.status,
             score.reward,
             trajectory.finish_reason == "length",
+            trajectory.max_tokens,
+            trajectory.temperature,
         )
 
 

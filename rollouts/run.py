@@ -68,31 +68,31 @@ def run(
         if score_timeout is not None:
             raise ValueError(f"score_timeout: {entry.name} has several turns and scores itself: give env_timeout")
         env_options(load(entry.env), entry, split="train", profile=profile)
-        return _played(start, backend.name)
+        return _played(start, backend.name, sampling)
     if workers == 0 and score_timeout is not None:
         raise ValueError("score_timeout needs scoring processes: give 1 worker or more")
     score: _Score = partial(_score_here, entry, profile)
     if workers:
         score = partial(score_batch, scorer=entry.scorer, profile=profile, workers=workers, item_timeout=score_timeout)
-    return _scored(start, score, backend.name)
+    return _scored(start, score, backend.name, sampling)
 
 
 _Items = Iterator[ScoreItem | Pending | Result]
 _Score = Callable[[_Items], Generator[Result, None, None]]
 
 
-def _played(start: Callable[[], Episodes], policy: str) -> Iterator[Trajectory]:
+def _played(start: Callable[[], Episodes], policy: str, sampling: Sampling) -> Iterator[Trajectory]:
     """Episodes that their environments score."""
     episodes = start()
     try:
         for one in episodes:
             if one and one.score:
-                yield _trajectory(one, one.score, policy)
+                yield _trajectory(one, one.score, policy, sampling)
     finally:
         episodes.stop()
 
 
-def _scored(start: Callable[[], Episodes], score: _Score, policy: str) -> Iterator[Trajectory]:
+def _scored(start: Callable[[], Episodes], score: _Score, policy: str, sampling: Sampling) -> Iterator[Trajectory]:
     """Episodes of one turn, scored while others are written."""
     episodes = start()
     ended: dict[Key, Episode] = {}
@@ -111,7 +111,7 @@ def _scored(start: Callable[[], Episodes], score: _Score, policy: str) -> Iterat
     scores = score(items())
     try:
         for key, found in scores:
-            yield _trajectory(ended.pop(key), found, policy)
+            yield _trajectory(ended.pop(key), found, policy, sampling)
     finally:
         episodes.stop()
         scores.close()
@@ -126,7 +126,7 @@ def _score_here(entry: EnvSpec, profile: str, items: _Items) -> Generator[Result
             yield item.key, score_one(scorer, item.task, item.completion, profile=profile)
 
 
-def _trajectory(one: Episode, score: Score, policy: str) -> Trajectory:
+def _trajectory(one: Episode, score: Score, policy: str, sampling: Sampling) -> Trajectory:
     job, talk = one.job, one.conversation
     prompt = [Step(role=message["role"], content=message["content"]) for message in job.task.messages]
     last = one.samples[-1].finish_reason if one.samples else "stop"
@@ -139,6 +139,8 @@ def _trajectory(one: Episode, score: Score, policy: str) -> Trajectory:
         group=job.group,
         seed=job.seed,
         policy=policy,
+        max_tokens=sampling.max_tokens,
+        temperature=sampling.temperature,
         policy_version=min((sample.version for sample in one.samples), default=0),
         steps=tuple(talk.steps if talk else prompt),
         finish_reason="length" if one.cut else last,

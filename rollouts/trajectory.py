@@ -81,6 +81,9 @@ class Trajectory(BaseModel):
     group: str
     seed: int
     policy: str  #: the backend's name for what wrote it
+    #: Of sampling. None: nobody said.
+    max_tokens: int | None = None
+    temperature: float | None = None
     policy_version: int = 0  #: the oldest one that wrote a token of it
     steps: tuple[Step, ...]
     finish_reason: FinishReason

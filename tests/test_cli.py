@@ -145,3 +145,14 @@ def test_prompt_prints_the_messages() -> None:
     assert run("prompt", "toy", "easy/one").stdout == "[system]\nBe brief.\n\n[user]\nDo easy/one.\n\n"
     messages = json.loads(run("prompt", "weightgym/Toy-v1", "easy/one", "--json").stdout)
     assert messages == toy_scorers.SOURCE.task("easy/one").messages
+
+
+def test_control_characters_in_files_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    made = run("rollout", "scripted:empty", "--task", "original/breakout", "--profile", "wpb-v1-e4", "-o", str(file))
+    assert made.exit_code == 0, made.output
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"\x1b]0;mine\x07": 1}) + "\n")
+    done = run("eval", str(file))
+    assert done.exit_code == 1
+    assert "mine" in done.output
+    assert "\x1b" not in done.output

@@ -156,6 +156,8 @@ def test_it_resumes_what_it_made_and_nothing_else(tmp_path: Path) -> None:
     for change, why in (
         (("--seed", "5"), "was made with another --seed"),
         (("--profile", "wpb-v1-e2"), "was made with another --profile"),
+        (("--max-tokens", "9"), "was made with another --max-tokens"),
+        (("--temperature", "0.3"), "was made with another --temperature"),
     ):
         done = weightgym(*more, *change)
         assert done.exit_code == 1

@@ -58,7 +58,8 @@ def test_an_asynchronous_run_is_evaluated_as_it_is(model: Path, tmp_path: Path) 
     evaluation = {"tasks": ["three"], "samples": 16, "every": 1}
     with Trainer(config(model, tmp_path / "run", mode="async", steps=4, evaluation=evaluation)) as run:
         at_work: list[str] = []
-        sample = run.sampler.backend.generate
+        backend: Any = run.sampler.backend
+        sample = backend.generate
 
         def alone(*args: Any) -> Any:
             assert not at_work
@@ -68,7 +69,7 @@ def test_an_asynchronous_run_is_evaluated_as_it_is(model: Path, tmp_path: Path) 
             finally:
                 at_work.pop()
 
-        run.sampler.backend.generate = alone  # type: ignore[method-assign]
+        backend.generate = alone
         found = [(row["step"], row["eval/reward"]) for row in run.train() if "eval/reward" in row]
     assert [step for step, _ in found] == [0, 1, 2, 3, 4]
     assert len({reward for _, reward in found}) > 2

@@ -69,7 +69,7 @@ def test_elsewhere_it_is_one_line_a_step() -> None:
         view.update(step_row(1))
     assert written(console).splitlines() == [
         "step 0: evaluation: reward 0.2500, 50% invalid, – faults",
-        "step 1: reward 0.1100 (best 0.510), 5% invalid, 0% cut, – faults, 10% of groups without spread, "
+        "step 1: reward 0.1100 (best 0.510), 5% invalid, 0% cut, 0% faults, 10% of groups without spread, "
         "log-probability gap 5.0e-07, – tokens a second, – + 1.8 s",
     ]
 

@@ -105,9 +105,10 @@ def test_an_evaluation_that_a_kill_met_is_made_after_all(model: Path, tmp_path: 
     trained(config(model, tmp_path / "whole", **evaluation))
     for _ in range(3):  # each time it is killed in its next evaluation but one
         with Trainer(config(model, tmp_path / "broken", **evaluation), resume=True) as run:
-            evaluate, calls = run._evaluation, []
+            evaluate = run._evaluation
+            made: list[int] = []
 
-            def killed(calls: list[int] = calls, evaluate: Any = evaluate) -> Any:
+            def killed(calls: list[int] = made, evaluate: Any = evaluate) -> Any:
                 calls.append(1)
                 if len(calls) == 2:
                     raise KeyboardInterrupt
