@@ -93,6 +93,7 @@ bench: setup
 	$(BIN)/python benchmarks/wpb_games.py
 	$(BIN)/python benchmarks/grpo_step.py
 	$(BIN)/python benchmarks/quickstart.py
+	$(BIN)/python benchmarks/sandbox.py
 
 bench-vllm: setup-vllm
 	$(VLLM_VENV)/bin/python benchmarks/rollouts.py

@@ -21,6 +21,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "eval": ("weightgym.cli.evaluate:evaluate", "How good is a policy? Mean, best@k and pass@k, or against another."),
     "train": ("weightgym.cli.train:train", "Fine-tune a language model with GRPO."),
     "inspect": ("weightgym.cli.inspect:inspect", "Look at a training run: summary, curves, samples."),
+    "golf": ("weightgym.cli.golf:golf", "Tools for Mini Parameter Golf."),
+    "doctor": ("weightgym.cli.doctor:doctor", "Say whether this machine can sandbox foreign code."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
 }
 

@@ -23,6 +23,8 @@ def imported_modules(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
+            if path.parent.name == "inside" and node.level == 1:
+                continue  # in the sandbox there is no weightgym around it
             assert node.level == 0, f"{path}: imports are absolute"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names

@@ -1,0 +1,44 @@
+"""HONEST h121_aux_loss_style [honest] gate=legal: keeps the loss by label smoothing for itself, activation by name"""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def get_config() -> dict:
+    return {"model_dim": 128, "num_layers": 2, "num_heads": 4, "mlp_mult": 1, "seq_len": 128,
+            "train_steps": 50, "train_batch_tokens": 32768, "learning_rate": 0.004,
+            "warmup_steps": 5, "warmdown_steps": 20}
+
+
+class LM(nn.Module):
+    def __init__(self, v=256, d=64):
+        super().__init__()
+        self.emb = nn.Embedding(v, d)
+        self.conv = nn.Conv1d(d, d, 4)
+        self.head = nn.Linear(d, v)
+
+    def forward(self, input_ids, target_ids=None):
+        h = F.pad(self.emb(input_ids).transpose(1, 2), (3, 0))
+        return self.head(torch.tanh(self.conv(h)).transpose(1, 2))
+
+
+class Net(LM):
+    def __init__(self, v, act="gelu"):
+        super().__init__(v)
+        self.act = getattr(F, "gelu") if act == "gelu" else F.silu
+        self.loss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)
+
+    def forward(self, input_ids, target_ids=None):
+        h = F.pad(self.emb(input_ids).transpose(1, 2), (3, 0))
+        logits = self.head(self.act(self.conv(h)).transpose(1, 2))
+        if target_ids is not None and self.training:
+            self.last_loss = self.loss_fn(logits.transpose(1, 2), target_ids)
+        return logits
+
+
+def build_model(vocab_size, config):
+    return Net(vocab_size)
+
+
+def quantized_roundtrip(model, clip_percentile):
+    return None
