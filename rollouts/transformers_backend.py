@@ -36,7 +36,8 @@ class TransformersBackend:
 
     Args:
         model: a folder, a Hub name, ``tiny-writer`` (which the package ships) or ``smollm2`` (see there); or a model
-            that is there already (then ``tokenizer`` is needed too), used as it is, weights and device included.
+            that is there already (then ``tokenizer`` is needed, too: an ``HFChatTokenizer``, or one of Hugging Face's),
+            used as it is, weights and device included.
         batch_size: sequences at once.
         dtype: of the weights that are loaded.
         chat_template: a Jinja file that replaces the template of a model that is loaded.
@@ -64,7 +65,8 @@ class TransformersBackend:
             self.tokenizer = HFChatTokenizer.load(str(model), chat_template=chat_template)
             model = load_model(str(model), dtype)
         else:
-            self.tokenizer = HFChatTokenizer(tokenizer, name=self.name)
+            mine = isinstance(tokenizer, HFChatTokenizer)
+            self.tokenizer = tokenizer if mine else HFChatTokenizer(tokenizer, name=self.name)
         self.model = model
         self._cache_name = cache_argument(model)
 

@@ -39,6 +39,8 @@ def model(seed: int = 0, *, positions: int = 512, tied: bool = False) -> Any:
         max_position_embeddings=positions,
         initializer_range=0.3,
         tie_word_embeddings=tied,
+        eos_token_id=256,
+        bos_token_id=None,
     )
     made: Any = LlamaForCausalLM(config)
     return made.eval()

@@ -156,6 +156,7 @@ class World:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
+            self.barrier()  # gloo's threads abort a process whose peers leave first
             self.close()
         elif isinstance(error, RuntimeError) and _is_communication(error):
             # The group is left as it is: ending it would wait for processes that are gone.
@@ -163,6 +164,8 @@ class World:
                 f"rank {self.rank} of {self.size}: another rank died, or was silent for {self.timeout:g} s: "
                 f"see what it wrote last ({str(error).strip().splitlines()[0]})"
             ) from error
+        elif self.device.type == "cpu":
+            self.close()  # left open, gloo's threads may abort Python's exit; NCCL might wait for ever
 
     def _everyones(self, values: Sequence[float]) -> list[list[float]]:
         """The values of all ranks, in their order. They travel between CPUs."""

@@ -113,7 +113,7 @@ class Trainer:
         self.sampler = Sampler(
             config,
             model=parameters.base(self.model) if shares else None,
-            tokenizer=self.tokenizer.hf if shares else None,
+            tokenizer=self.tokenizer if shares else None,
         )
         self._lock = lock_folder(config.output)
         self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if resumed else -1)
