@@ -30,9 +30,9 @@ def test_ok_needs_a_possible_score(bpb: float | None) -> None:
 def test_buggy_needs_a_reason_of_the_rules_and_no_score() -> None:
     for reason in [*REASONS, "audit_future"]:
         assert Result(status="buggy", phase="audit", reason=reason).val_bpb is None
-    for reason in (None, "", "broken"):
+    for wrong in (None, "", "broken"):
         with pytest.raises(ValidationError, match="reason of the rules"):
-            Result(status="buggy", phase="check", reason=reason)
+            Result(status="buggy", phase="check", reason=wrong)
     with pytest.raises(ValidationError, match="no val_bpb"):
         Result(status="buggy", phase="audit", reason="audit_future", val_bpb=1.0)
     with pytest.raises(ValidationError, match="no reason"):
