@@ -1,6 +1,7 @@
 """What the sandbox's root holds: an interpreter with its standard library, some packages, and their shared libraries.
 
-Everything is at the path it has on this machine, read-only; parents are empty folders. weightgym itself is not there.
+Everything is at the path it has on this machine, read-only; parents are empty folders. Only what is in /tmp here, where
+the sandbox has a folder of its own, is under /site. weightgym itself is not there.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def mounts(policy: SandboxPolicy, runner: Path) -> list[str]:
     masked, entries = _stdlib(), package_entries(policy.packages)
     binds = {path: path for path in (interpreter(), *masked)}
     hidden = [f"{folder}/site-packages" for folder in masked if os.path.isdir(f"{folder}/site-packages")]
-    late = {path: path for path in (*entries, *libraries(policy.packages))}
+    late = {_there(path): path for path in (*entries, *libraries(policy.packages))}
     late |= {INSIDE_THERE: str(INSIDE), RUNNER_THERE: str(runner), **dict(policy.files)}
     if os.path.isdir(_TOPOLOGY) and not policy.gpu:
         late[_TOPOLOGY] = _TOPOLOGY
@@ -52,7 +53,9 @@ def mounts(policy: SandboxPolicy, runner: Path) -> list[str]:
         late |= {path: path for path in ("/sys", *driver_libraries())}
     _check_readable([*binds.values(), *late.values()])
     devices = [*_DEVICES, *(sorted(glob.glob("/dev/nvidia*")) if policy.gpu else ())]
-    arguments = _folders([*binds, *late, *devices, "/proc/x", "/dev/shm/x", "/tmp/x"], [*masked, *entries, *hidden])
+    arguments = _folders(
+        [*binds, *late, *devices, "/proc/x", "/dev/shm/x", "/tmp/x"], [*masked, *map(_there, entries), *hidden]
+    )
     for there, here in binds.items():
         arguments += ["--ro-bind", here, there]
     for folder in hidden:
@@ -76,7 +79,7 @@ def mounts(policy: SandboxPolicy, runner: Path) -> list[str]:
 
 def site_folders(packages: Iterable[str]) -> list[str]:
     """The folders that ``sys.path`` needs for the packages."""
-    return sorted({os.path.dirname(entry) for entry in package_entries(tuple(packages))})
+    return sorted({os.path.dirname(_there(entry)) for entry in package_entries(tuple(packages))})
 
 
 @functools.cache
@@ -180,6 +183,11 @@ def _ldd(objects: list[str]) -> set[str]:
 def _loader() -> dict[str, str]:
     path = os.environ.get("LD_LIBRARY_PATH")
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"} | ({"LD_LIBRARY_PATH": path} if path else {})
+
+
+def _there(path: str) -> str:
+    """Where the sandbox has what is at ``path`` here."""
+    return f"/site{path}" if _within(path, "/tmp") else path
 
 
 def _within(path: str, folder: str) -> bool:
