@@ -90,7 +90,7 @@ def _refused(error: SolutionError) -> dict[str, Any]:
 
 
 def _described(solution: Solution) -> dict[str, Any]:
-    from weightgym.rewards.golf.profile import method_profile
+    from weightgym.rewards.golf.method import method_profile
 
     return {
         "phase": "check",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from weightgym.rewards.golf.check import Solution, check
 from weightgym.rewards.golf.config import DEFAULTS, KEYS, full_config
 from weightgym.rewards.golf.errors import SolutionError
-from weightgym.rewards.golf.profile import method_profile
+from weightgym.rewards.golf.method import method_profile
 from weightgym.rewards.golf.source import MAX_BYTES
 
 EMPTY = "def get_config():\n    return {}\n"

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from weightgym.cli.main import cli
 from weightgym.rewards.golf.check import check
 from weightgym.rewards.golf.config import DEFAULTS
-from weightgym.rewards.golf.profile import method_profile
+from weightgym.rewards.golf.method import method_profile
 
 EMPTY = "def get_config():\n    return {}\n"
 

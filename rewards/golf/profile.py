@@ -1,42 +1,119 @@
-"""What kind of idea a solution is: the advisory ``method_profile`` of the rules."""
+"""Profiles of Golf: on what bytes, for how long and on which hardware a solution is scored, under one name.
+
+Every number that the rules leave open, or that a smaller machine must change, is here. Changing one makes a new
+profile; scores compare only within one.
+"""
 
 from __future__ import annotations
 
-import ast
-from typing import Literal
+import difflib
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from weightgym.rewards.golf.check import Solution
-from weightgym.rewards.golf.config import DEFAULTS, SHAPE_KEYS
+from weightgym.rewards.contracts import TaskError
 
-Method = Literal["baseline", "config_only", "architecture_shape", "new_computation", "compression_serialization"]
+VOCAB_SIZE = 256
+DEFAULT = "golf-cpu-v1"
 
 
-def method_profile(solution: Solution) -> tuple[Method, ...]:
-    """The kinds of change, the furthest-reaching first; ``("baseline",)`` if nothing differs from the defaults.
+class Schedule(NamedTuple):
+    """What is run of a solution's own numbers. ``batch_tokens`` is a whole number of rows of ``seq_len``."""
 
-    An extension function that returns nothing but None changes nothing.
+    train_steps: int
+    batch_tokens: int
+    warmup_steps: int
+    warmdown_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """How a solution is trained and scored. Seconds are CPU-seconds where ``clock`` is ``cpu``."""
+
+    name: str
+    train_bytes: int
+    val_bytes: int
+    clock: Literal["cpu", "wall"]  #: what the budgets count
+    train_seconds: float
+    post_seconds: float  #: from the end of training to the last logit of view A: packing included, view B not
+    cpu_factor: int = 1  #: on a machine without a GPU both budgets are this many times as long, and count CPU-seconds
+    step_share: tuple[int, int] = (1, 1)  #: the part of a solution's steps that is run, as a fraction
+    batch_divisor: int = 1  #: a step has this many times fewer tokens than the solution says
+    artifact_cap: int = 4_000_000  #: bytes of the packed model and of solution.py together
+    gpus: int | None = 0  #: 0 none, None all there are
+    gpu_kind: str | None = None
+    #: What the text is drawn with when WEIGHTGYM_SECRET is not set. It is no secret: anyone can make this text.
+    public_secret: str
+
+    def schedule(
+        self, *, train_steps: int, train_batch_tokens: int, seq_len: int, warmup_steps: int, warmdown_steps: int
+    ) -> Schedule:
+        """What this profile runs of a valid config.
+
+        ``round(steps × share)`` steps, warm-up and warm-down alike but together below the steps (rounding could break
+        the rule that they are); tokens of a step divided and floored to whole rows, one row at least.
+        """
+        steps = max(1, self._share(train_steps))
+        warmup = min(self._share(warmup_steps), steps - 1)
+        warmdown = min(self._share(warmdown_steps), steps - 1 - warmup)
+        rows = max(1, train_batch_tokens // self.batch_divisor // seq_len)
+        return Schedule(steps, rows * seq_len, warmup, warmdown)
+
+    def _share(self, steps: int) -> int:
+        top, bottom = self.step_share
+        return round(steps * top / bottom)
+
+
+_FULL = Profile(
+    name="golf-full-v1",
+    train_bytes=24_000_000,
+    val_bytes=500_000,
+    clock="wall",
+    train_seconds=60,
+    post_seconds=60,
+    cpu_factor=20,
+    gpus=None,
+    public_secret="golf-full-v1/public",
+)
+
+PROFILES = {
+    known.name: known
+    for known in (
+        Profile(
+            name=DEFAULT,
+            train_bytes=4_000_000,
+            val_bytes=16_384,
+            clock="cpu",
+            train_seconds=40,
+            post_seconds=40,
+            step_share=(5, 8),
+            batch_divisor=16,
+            public_secret="golf-cpu-v1/public",
+        ),
+        _FULL,
+        Profile(
+            name="golf-modal-h100x8",
+            train_bytes=_FULL.train_bytes,
+            val_bytes=_FULL.val_bytes,
+            clock="wall",
+            train_seconds=60,
+            post_seconds=60,
+            gpus=8,
+            gpu_kind="H100",
+            public_secret="golf-modal-h100x8/public",
+        ),
+    )
+}
+
+
+def profile(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        TaskError: there is none; the message suggests the nearest name.
     """
-    found: list[Method] = []
-    if _extends(solution, "build_model"):
-        found.append("new_computation")
-    if _extends(solution, "quantized_roundtrip"):
-        found.append("compression_serialization")
-    changed = {name for name, value in solution.config.items() if value != DEFAULTS[name]}
-    if changed & SHAPE_KEYS and "new_computation" not in found:  # sizes of another model are no change of shape
-        found.append("architecture_shape")
-    if not found and changed:
-        found.append("config_only")
-    return tuple(found) or ("baseline",)
-
-
-def _extends(solution: Solution, name: str) -> bool:
-    function = solution.functions.get(name)
-    if function is None:
-        return False
-    inner = solution.scopes.inner[function]
-    returns = [
-        node.value
-        for node in solution.scopes.nodes
-        if isinstance(node, ast.Return) and node.value is not None and solution.scopes.scope[node] is inner
-    ]
-    return any(not (isinstance(value, ast.Constant) and value.value is None) for value in returns)
+    if (found := PROFILES.get(name)) is not None:
+        return found
+    near = difflib.get_close_matches(name, PROFILES, n=1, cutoff=0.5)
+    raise TaskError(
+        f"unknown profile {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"known are {', '.join(PROFILES)}")
+    )

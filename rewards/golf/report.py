@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from weightgym.rewards.golf.profile import Method
+from weightgym.rewards.golf.method import Method
 
 Status = Literal["ok", "buggy"]
 Phase = Literal["check", "gate", "train", "pack", "serve", "audit"]
