@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 
 import torch
 
-from weightgym.trainers.distributed import World, join
+from weightgym.trainers.distributed import World, end_process, join
 
 
 def lose(world: World, how: str) -> None:
@@ -26,5 +27,9 @@ def lose(world: World, how: str) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with join(timeout=float(sys.argv[2])) as world:
-        lose(world, sys.argv[1])
+    try:
+        with join(timeout=float(sys.argv[2])) as world:
+            lose(world, sys.argv[1])
+    except Exception:
+        traceback.print_exc()
+        end_process(1)

@@ -20,11 +20,12 @@ import dataclasses
 import functools
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -214,6 +215,13 @@ def join(*, timeout: float = TIMEOUT) -> World:
             reason = str(error).strip().splitlines()[0]
             raise WorldError(f"rank {rank} of {size}: the other processes can't be met: {reason}") from error
     return World(rank, size, device, timeout)
+
+
+def end_process(status: int) -> NoReturn:
+    """End this process of several after a failure: gloo's threads may abort Python's own clean-up, and the status."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 #: What torchrun puts into the environment, and what holds without it.
