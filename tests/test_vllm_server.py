@@ -170,7 +170,7 @@ def test_new_weights_reach_every_replica(policy: Any, fleet: Fleet, transfer: st
 
 def test_weights_that_come_while_it_samples(policy: Any, fleet: Fleet) -> None:
     asked, new = parity.requests(16, step=3), parity.other(fleet.model)
-    thread, found = in_thread(lambda: policy.generate(asked, Sampling(900, 0.0)))  # greedy: it goes round and round
+    thread, found = in_thread(lambda: policy.generate(asked, Sampling(1700, 0.0)))  # greedy: it goes round and round
     wait_until(lambda: sum(client.load for client in policy._clients) == 16 or found)
     policy.sync(new.named_parameters(), 5)
     assert not found, "it was over before the weights came"
