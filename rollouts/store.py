@@ -40,6 +40,45 @@ def _parse(path: Path, number: int, line: bytes) -> Trajectory:
         raise StoreError(f"{path}:{number} is no trajectory: {field}: {first['msg']}") from error
 
 
+class Appender:
+    """A file that trajectories are added to, each at once and whole or not at all.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file: FileIO = path.open("ab", buffering=0)  # a buffer would be written at closing, again in vain
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Write one.
+
+        Raises:
+            OSError: the disk is full, say; what was written before is whole.
+        """
+        rest, end = memoryview(line(trajectory)), self.size
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with suppress(OSError):  # half a line does no harm either
+                self.cut(end)
+            raise
+
+    def cut(self, size: int) -> None:
+        """Keep the first ``size`` bytes only."""
+        self._file.truncate(size)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
 class Store:
     """A file of trajectories that is being written. One process at a time.
 
@@ -60,7 +99,7 @@ class Store:
             raise StoreError(f"{path} is being written by another run: wait for it, or name another file") from None
         try:
             self.kept = self._recover(resume)
-            self._file: FileIO = path.open("ab", buffering=0)  # a buffer would be written at closing, again in vain
+            self._file = Appender(path)
         except BaseException:
             self._lock.release()
             raise
@@ -88,14 +127,9 @@ class Store:
         Raises:
             StoreError: the disk is full, say; what was written before is whole.
         """
-        rest = memoryview(line(trajectory))
-        end = os.fstat(self._file.fileno()).st_size
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            self._file.add(trajectory)
         except OSError as error:
-            with suppress(OSError):  # half a line does no harm either
-                self._file.truncate(end)
             raise self._unwritten(error) from error
 
     def _unwritten(self, error: OSError) -> StoreError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import resource
 import shutil
@@ -14,10 +15,12 @@ import pytest
 import tiny_models
 import torch
 from test_grpo import config, digits_of, trained, weights, without_seconds
+from test_rollouts import a_trajectory
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from weightgym.envs import registry
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer
+from weightgym.rollouts.store import Appender
 from weightgym.rollouts.store import read as read_rollouts
 from weightgym.trainers.grpo import Trainer, UnhealthyRun
 from weightgym.trainers.metrics import MetricsFile
@@ -159,3 +162,20 @@ def test_ends_of_a_turn_are_those_of_the_generation_config_too(model: Path, tmp_
     shutil.copytree(model, tmp_path / "model")
     (tmp_path / "model" / "generation_config.json").write_text(json.dumps({"eos_token_id": [256, 65]}))
     assert HFChatTokenizer.load(str(tmp_path / "model")).end_ids == {256, 65}
+
+
+def test_a_write_in_pieces_is_a_whole_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system calls a write may be a part of it only."""
+
+    class Piecemeal(io.FileIO):
+        def write(self, data: Any, /) -> int:
+            return super().write(bytes(data)[:100])
+
+    monkeypatch.setattr(Path, "open", lambda path, mode, buffering: Piecemeal(path, mode.replace("b", "")))
+    path = tmp_path / "r.jsonl"
+    file = Appender(path)
+    monkeypatch.undo()
+    for id in ("a", "b"):
+        file.add(a_trajectory(id))
+    file.close()
+    assert [one.id for one in read_rollouts(path)] == ["a", "b"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weightgym.rollouts.store import line
+from weightgym.rollouts.store import Appender
 from weightgym.rollouts.trajectory import Trajectory
 from weightgym.trainers.metrics import naming
 from weightgym.trainers.mixture import Mixture
@@ -36,11 +36,10 @@ class Collector:
         self._sampler = sampler
         self._mixture = mixture
         self._path = path
-        self._file = path.open("ab", buffering=0)
-        there = path.stat().st_size  # less than was stored, if somebody made room
-        self._file.truncate(min(stored, there))
-        if there < stored:
-            self._cut_half_line()
+        self._file = Appender(path)
+        if self._file.size < stored:  # somebody made room: what is left may end with half a line
+            stored = path.read_bytes().rfind(b"\n") + 1
+        self._file.cut(stored)
 
     def collect(self, groups: int, refill: int) -> Collected:
         """That many groups. With ``refill``, groups that teach nothing (fewer than two rewards, or all equal) are
@@ -61,18 +60,14 @@ class Collector:
             refilled += len(more)
             kept += [group for group in more if has_spread(group)]
         seconds = time.monotonic() - started
-        return Collected(first, kept, refilled, seconds, list(self._mixture.drawn), self._file.tell())
+        return Collected(first, kept, refilled, seconds, list(self._mixture.drawn), self._file.size)
 
     def _round(self, count: int) -> list[Group]:
         return self._sampler.groups([self._mixture.draw() for _ in range(count)], self._store)
 
     def _store(self, trajectory: Trajectory) -> None:
         with naming(self._path):
-            self._file.write(line(trajectory))
-
-    def _cut_half_line(self) -> None:
-        text = self._path.read_bytes()
-        self._file.truncate(text.rfind(b"\n") + 1)
+            self._file.add(trajectory)
 
     def close(self) -> None:
         """Close the file."""

@@ -14,6 +14,7 @@ Left out of what the literature has: critics, entropy bonus, reward shaping, cur
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from weightgym.envs import registry
 from weightgym.rewards.contracts import canonical_json, sha256_hex
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer
 from weightgym.rollouts.run import jobs
-from weightgym.rollouts.store import line
+from weightgym.rollouts.store import Appender
 from weightgym.rollouts.trajectory import Trajectory
 from weightgym.rollouts.transformers_backend import load_model
 from weightgym.trainers import checkpoint, health, parameters
@@ -307,12 +308,8 @@ class Trainer:
     def _evaluation(self) -> Metrics:
         evaluation = self.config.evaluation
         todo = jobs(self.eval_tasks, evaluation.samples, self.config.seed, label="evaluation")
-        with (self.config.output / "evaluations.jsonl").open("ab") as file:
-
-            def keep(one: Trajectory) -> None:
-                file.write(line(one))
-
-            done = self.sampler.roll_out(todo, self.eval_entry, self.eval_profile, keep)
+        with contextlib.closing(Appender(self.config.output / "evaluations.jsonl")) as file:
+            done = self.sampler.roll_out(todo, self.eval_entry, self.eval_profile, file.add)
         found = rollout_metrics(list(done.values()))
         health.check_evaluation(found["rollout/faults"], self.config.limits, step=self.step)
         metrics = {
