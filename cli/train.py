@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
         raise click.ClickException(str(error)) from error
     try:
         from weightgym.trainers.checkpoint import CheckpointError
-        from weightgym.trainers.distributed import WorldError, end_process, join
+        from weightgym.trainers.distributed import WorldError, end_process, join, place
         from weightgym.trainers.grpo import Trainer, UnhealthyRun
     except ImportError as error:
         raise click.ClickException(f"training needs {error.name}: pip install 'weightgym[train]'") from error
@@ -79,7 +78,8 @@ def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
             ):
                 _follow(trainer, tracker)
     except (ValueError, UnhealthyRun, CheckpointError, WorldError) as error:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        _, size, _ = place()
+        if size > 1:
             click.echo(f"Error: {error}", err=True)
             end_process(1)
         raise click.ClickException(str(error)) from error

@@ -23,11 +23,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from weightgym.trainers.distributed import World, gathered, scattered
+from weightgym.trainers.distributed import ALONE, World, gathered, scattered
 from weightgym.trainers.parameters import is_adapted, load_trained, save_adapter, saved_parameters
 
 _NAME = "checkpoint"
-_ALONE = World()
 
 
 class CheckpointError(RuntimeError):
@@ -51,7 +50,7 @@ def save(
     tokenizer: Any,
     optimiser: Any,
     identity: str,
-    world: World = _ALONE,
+    world: World = ALONE,
 ) -> None:
     """Write everything; with several processes, all call it and the main one writes.
 

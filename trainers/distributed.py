@@ -191,6 +191,10 @@ class World:
         return bool(head[0]), data.numpy().tobytes()
 
 
+#: One process: no process group, and nothing communicates.
+ALONE = World()
+
+
 def join(*, timeout: float = TIMEOUT) -> World:
     """The processes that ``torchrun`` started; without it, this process alone, on its GPU if it has one.
 
@@ -199,7 +203,7 @@ def join(*, timeout: float = TIMEOUT) -> World:
     Raises:
         WorldError: the others don't come, or there are fewer GPUs than processes.
     """
-    rank, size, local = (int(os.environ.get(name, default)) for name, default in _PLACE)
+    rank, size, local = place()
     device = torch.device("cpu")
     if torch.cuda.is_available():
         if local >= torch.cuda.device_count():
@@ -224,8 +228,11 @@ def end_process(status: int) -> NoReturn:
     os._exit(status)
 
 
-#: What torchrun puts into the environment, and what holds without it.
-_PLACE = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))
+def place() -> tuple[int, int, int]:
+    """Rank, number of ranks, and rank on this machine, as torchrun puts them into the environment; else 0, 1, 0."""
+    names = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))
+    rank, size, local = (int(os.environ.get(name, default)) for name, default in names)
+    return rank, size, local
 
 
 def _is_communication(error: RuntimeError) -> bool:

@@ -165,14 +165,13 @@ def _gap(run: Run) -> Iterator[Finding]:
 
 
 def _gradient(run: Run) -> Iterator[Finding]:
-    for name in ("optimiser/norm",):
-        steps, values = series(run.steps, name)
-        if len(values) < 4:
-            continue
-        usual, worst = statistics.median(values), max(values)
-        if worst > 20 * usual > 0:
-            text = f"{name} jumps to {worst:.3g} at step {steps[values.index(worst)]:.0f}; usual is {usual:.3g}"
-            yield Finding("note", text, "the rollouts of that step; clipping keeps the update small")
+    steps, values = series(run.steps, "optimiser/norm")
+    if len(values) < 4:
+        return
+    usual, worst = statistics.median(values), max(values)
+    if worst > 20 * usual > 0:
+        text = f"optimiser/norm jumps to {worst:.3g} at step {steps[values.index(worst)]:.0f}; usual is {usual:.3g}"
+        yield Finding("note", text, "the rollouts of that step; clipping keeps the update small")
 
 
 def _near(run: Run) -> Iterator[Finding]:

@@ -34,9 +34,9 @@ from weightgym.trainers import checkpoint, health, parameters
 from weightgym.trainers.advantage import group_advantages
 from weightgym.trainers.batch import Row, from_bytes, rows, to_bytes
 from weightgym.trainers.claim import check_folder, lock_folder
-from weightgym.trainers.collect import Collected, Collector
+from weightgym.trainers.collect import Collected, Collector, has_spread
 from weightgym.trainers.config import Config
-from weightgym.trainers.distributed import World
+from weightgym.trainers.distributed import ALONE, World
 from weightgym.trainers.health import UnhealthyRun
 from weightgym.trainers.loss import LossConfig
 from weightgym.trainers.metrics import MetricsFile, loss_metrics, replace_text, rollout_metrics
@@ -49,7 +49,6 @@ from weightgym.trainers.update import update
 __all__ = ["Trainer", "UnhealthyRun"]
 
 Metrics = dict[str, float]
-_ALONE = World()
 
 
 class Trainer:
@@ -62,7 +61,7 @@ class Trainer:
         ValueError: ``resume``, and the checkpoint is of another configuration; or not, and the folder holds a run.
     """
 
-    def __init__(self, config: Config, *, resume: bool = False, world: World = _ALONE) -> None:
+    def __init__(self, config: Config, *, resume: bool = False, world: World = ALONE) -> None:
         self.config = config
         self.world = world
         if config.threads:
@@ -104,22 +103,25 @@ class Trainer:
         self._next: Future[Collected] | None = None
         self._synced = -1  # version of the sampler's weights
         self._checks: list[float] = []  # gaps of the self-checks, nats
-        self._to_check = True  # at the start, and after the first update: a sync that does nothing would pass once
-        self._updated = False
+        self._updated = False  # the weights are no longer those that this process began with
 
     def _open(self, stored: int, *, resumed: bool) -> bytes:
         """What the main rank alone has: sampler and files. Whether the sampler takes adapters."""
         config = self.config
         shares = config.backend.kind == "transformers" and config.mode == "sync" and self.world.size == 1
-        self.sampler = Sampler(
-            config,
-            model=parameters.base(self.model) if shares else None,
-            tokenizer=self.tokenizer if shares else None,
-        )
-        self._lock = lock_folder(config.output)
-        self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if resumed else -1)
-        replace_text(config.output / "config.json", config.model_dump_json(indent=1) + "\n")
-        self.collector = Collector(self.sampler, self.mixture, config.output / "rollouts.jsonl", stored=stored)
+        with contextlib.ExitStack() as opened:  # what is open is closed again if the rest can't be
+            self._lock = lock_folder(config.output)  # first: a folder in use is told before a sampler starts
+            opened.callback(self._lock.release)
+            self.sampler = Sampler(
+                config,
+                model=parameters.base(self.model) if shares else None,
+                tokenizer=self.tokenizer if shares else None,
+            )
+            opened.callback(self.sampler.close)
+            self.metrics = MetricsFile(config.output / "metrics.jsonl", keep=self.step if resumed else -1)
+            replace_text(config.output / "config.json", config.model_dump_json(indent=1) + "\n")
+            self.collector = Collector(self.sampler, self.mixture, config.output / "rollouts.jsonl", stored=stored)
+            opened.pop_all()
         return b"1" if self.sampler.takes_adapters else b""
 
     @property
@@ -170,7 +172,7 @@ class Trainer:
         rate = learning_rate(self.config.optimiser, self.step, self.config.steps)
         if made:
             metrics |= self._update(made, rate)
-            self._to_check, self._updated = self._to_check or not self._updated, True
+            self._updated = True
         self.step += 1
         trained = time.monotonic()
         if self.config.mode == "sync" or self.step == self.config.steps:
@@ -200,28 +202,28 @@ class Trainer:
 
     def _batch(self) -> Collected:
         """This step's rollouts. In mode async they were made meanwhile."""
-        rollout = self.config.rollout
-        ready = self._next or self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
-        batch, self._next = ready.result(), None
+        batch, self._next = (self._next or self._collect()).result(), None
         return batch
+
+    def _collect(self) -> Future[Collected]:
+        rollout = self.config.rollout
+        return self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
 
     def _begin_next(self) -> None:
         """In mode async: have the next step's rollouts made, by the policy as it is now, while this step trains."""
         if self.config.mode == "async" and self.step + 1 < self.config.steps:
             self._sync()
             if self.world.is_main:
-                rollout = self.config.rollout
-                self._next = self._ahead.submit(self.collector.collect, rollout.groups, rollout.refill)
+                self._next = self._collect()
 
     def _rollout_metrics(self, batch: Collected) -> Metrics:
         first = [one for group in batch.first for one in group]
         everything = [one for group in batch.groups for one in group]
         ages = [self.step - one.policy_version for one in first if one.sampled]
-        spread = group_advantages(_rewards(batch.first), self.config.rollout.group_size)
         return rollout_metrics(first) | {
             "rollout/stale": sum(map(self._is_stale, everything)) / max(1, len(everything)),
             "rollout/staleness": sum(ages) / max(1, len(ages)),
-            "group/zero_spread": (len(spread.zero_spread) + len(spread.too_small)) / spread.groups,
+            "group/zero_spread": 1 - sum(map(has_spread, batch.first)) / len(batch.first),
             "group/refilled": batch.refilled,
             "group/trained": len(batch.groups),
             "speed/tokens": sum(one.sampled for one in first) / batch.seconds,
@@ -279,8 +281,9 @@ class Trainer:
         else:
             collections.deque(parameters.trained_weights(self.model), maxlen=0)  # takes part in gathering them
         self._synced = self.step
-        if self._to_check or self.config.mode == "async":  # there no step's own gap tells: rollouts are a version old
-            self._to_check = False
+        # At the start and after the first update: a sync that does nothing would pass once. In mode async always: there
+        # no step's own gap tells, as rollouts are a version old.
+        if len(self._checks) <= self._updated or self.config.mode == "async":
             self._self_check()
 
     def _swap(self, adapter: dict[str, Any]) -> bytes:
@@ -354,10 +357,6 @@ class Trainer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _rewards(groups: list[list[Trajectory]]) -> dict[int, list[float | None]]:
-    return {index: [one.score.reward for one in group] for index, group in enumerate(groups)}
 
 
 def _loss_config(config: Config) -> LossConfig:

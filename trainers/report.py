@@ -26,7 +26,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 #: Fields of a configuration, or whole sections, that say in brief what was run.
 _BRIEF = (
-    "model", "env", "environments", "tasks", "profile", "mode", "backend.kind", "parameters.kind", "steps", "seed",
+    "model", "environments", "mode", "backend.kind", "parameters.kind", "steps", "seed",
     "rollout.groups", "rollout.group_size", "rollout.max_tokens", "rollout.temperature", "loss.name",
     "optimiser.learning_rate",
 )  # fmt: skip

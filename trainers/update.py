@@ -12,12 +12,10 @@ import torch
 from torch import Tensor
 
 from weightgym.trainers.batch import Batch, Row, make_batch
-from weightgym.trainers.distributed import MicroBatch, World, clip_gradients
+from weightgym.trainers.distributed import ALONE, MicroBatch, World, clip_gradients
 from weightgym.trainers.health import UnhealthyRun
 from weightgym.trainers.loss import LossConfig, LossStatistics, Normaliser, count_batch, policy_loss
 from weightgym.trainers.policy import Policy
-
-_ALONE = World()
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def update(
     micro_batch: int,
     clip_norm: float,
     check: Callable[[float], None],
-    world: World = _ALONE,
+    world: World = ALONE,
 ) -> Updated:
     """``updates`` optimiser steps, each over its share of the rows, in micro-batches of at most ``micro_batch``.
 
