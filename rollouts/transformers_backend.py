@@ -17,7 +17,7 @@ from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
-from weightgym.rollouts.trajectory import FinishReason
+from weightgym.rollouts.token_samples import read_sample
 
 # Bars of a second each, at every load and checkpoint, would tear up ours.
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -87,13 +87,10 @@ class TransformersBackend:
             )
         with self._at_work:
             ids, logprobs = self._sample(requests, sampling)
-        samples = []
-        for row, request in enumerate(requests):
-            ended = ids[row][-1] in self.tokenizer.end_ids
-            text = self.tokenizer.text(ids[row][:-1] if ended else ids[row])
-            finish: FinishReason = "stop" if ended else "length"
-            samples.append(Sample(request.id, text, finish, tuple(ids[row]), tuple(logprobs[row]), self.version))
-        return samples
+        return [
+            read_sample(request, self.tokenizer, tuple(ids[row]), tuple(logprobs[row]), self.version)
+            for row, request in enumerate(requests)
+        ]
 
     @torch.inference_mode()
     def _sample(self, requests: Sequence[Request], sampling: Sampling) -> tuple[list[list[int]], list[list[float]]]:

@@ -18,8 +18,8 @@ from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
+from weightgym.rollouts.token_samples import check_length, read_sample
 from weightgym.rollouts.vllm_engine import EngineThread, Wanted, one_line
-from weightgym.rollouts.vllm_sampling import check_length, read_sample
 from weightgym.rollouts.vllm_settings import engine_arguments, on_cpu, quiet, require_vllm, set_environment
 from weightgym.rollouts.vllm_weights import load_config, model_shapes, whole_weights
 

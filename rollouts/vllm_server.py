@@ -17,9 +17,9 @@ from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
+from weightgym.rollouts.token_samples import check_length, read_sample
 from weightgym.rollouts.vllm_client import VLLMClient
 from weightgym.rollouts.vllm_process import ServerProcess, command, environment, free_ports, wait_until_ready
-from weightgym.rollouts.vllm_sampling import check_length, read_sample
 from weightgym.rollouts.vllm_settings import on_cpu
 from weightgym.rollouts.vllm_sync import FileTransfer, GlooTransfer, TornUpdate, Transfer, each, update
 from weightgym.rollouts.vllm_weights import load_config, model_shapes, whole_weights

@@ -1,4 +1,4 @@
-"""What both vLLM backends do around a request: its length is checked before, its tokens are read after."""
+"""What backends that work on tokens do around a request: its length is checked before, its tokens are read after."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weightgym.rollouts.trajectory import FinishReason
 
 
 def check_length(request: Request, sampling: Sampling, longest: int, policy: str) -> None:
-    """Check that prompt and ``max_tokens`` fit; vLLM would cut the answer silently.
+    """Check that prompt and ``max_tokens`` fit an engine of vLLM, which would cut the answer silently.
 
     Raises:
         BackendError: they don't; the message has the request and the numbers.
@@ -31,7 +31,7 @@ def read_sample(
         BackendError: there are none, or there is not one log-probability a token.
     """
     if not ids or len(ids) != len(logprobs):
-        raise BackendError(f"{request.id}: vLLM gave {len(ids)} tokens and {len(logprobs)} log-probabilities")
+        raise BackendError(f"{request.id}: the engine gave {len(ids)} tokens and {len(logprobs)} log-probabilities")
     ended = ids[-1] in tokenizer.end_ids
     finish: FinishReason = "stop" if ended else "length"
     return Sample(request.id, tokenizer.text(ids[:-1] if ended else ids), finish, ids, logprobs, version)
