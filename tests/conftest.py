@@ -1,7 +1,8 @@
-"""Refuses to test another build than the one in this tree."""
+"""Refuses to test another build than the one in this tree; and what tests of training share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,3 +25,27 @@ def pytest_sessionstart(session: pytest.Session) -> None:
                 stale.append(str(source.relative_to(ROOT)))
     if stale:
         raise pytest.UsageError(f"the installed weightgym is not of this tree ({stale[0]} differs): run make setup")
+
+
+@pytest.fixture
+def digits() -> Iterator[None]:
+    """The environment of ``digits_env.py`` is there, and torch has one thread."""
+    import digits_env
+    import torch
+
+    from weightgym.envs import registry
+
+    torch.set_num_threads(1)
+    with registry.override(digits_env.SPEC):
+        yield
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small random language model."""
+    import tiny_models
+
+    folder = tmp_path_factory.mktemp("model")
+    tiny_models.model().save_pretrained(folder)
+    tiny_models.tokenizer().save_pretrained(folder)
+    return folder

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import ranks
 import torch
+from digits_runs import without_seconds
 from safetensors.torch import load_file
-from test_grpo import without_seconds
 
 from weightgym.trainers.distributed import World, clip_gradients, join
 from weightgym.trainers.loss import LossStatistics

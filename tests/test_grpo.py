@@ -3,78 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import digits_env
 import pytest
 import tiny_models
 import torch
 from click.testing import CliRunner
+from digits_runs import config, digits_of, trained, weights, without_seconds
 from PIL import Image
-from safetensors.torch import load_file
 
 from weightgym.cli.main import cli
-from weightgym.envs import registry
 from weightgym.rollouts.store import read as read_rollouts
 from weightgym.rollouts.transformers_backend import TransformersBackend
-from weightgym.trainers.config import Config, check
 from weightgym.trainers.grpo import Trainer, UnhealthyRun
 from weightgym.trainers.metrics import MEANINGS
 from weightgym.trainers.metrics import read as read_metrics
 
-
-@pytest.fixture(autouse=True)
-def digits() -> Iterator[None]:
-    torch.set_num_threads(1)
-    with registry.override(digits_env.SPEC):
-        yield
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    tiny_models.model().save_pretrained(folder)
-    tiny_models.tokenizer().save_pretrained(folder)
-    return folder
-
-
-def digits_of(*tasks: str) -> list[dict[str, Any]]:
-    return [{"env": "digits", "tasks": tasks}]
-
-
-def config(model: Path, output: Path, **changes: Any) -> Config:
-    fields: dict[str, Any] = {
-        "model": str(model),
-        "output": output,
-        "environments": digits_of("one", "two"),
-        "steps": 4,
-        "checkpoint_every": 2,
-        "rollout": {"groups": 2, "group_size": 4, "max_tokens": 8},
-        "optimiser": {"learning_rate": 0.01},
-        "limits": {"truncated": 1.0, "zero_spread": 1.0},
-    }
-    for name, value in changes.items():
-        fields[name] = fields[name] | value if isinstance(value, dict) and name in fields else value
-    return check(fields, "test")
-
-
-def trained(wanted: Config, *, resume: bool = False) -> list[dict[str, float]]:
-    with Trainer(wanted, resume=resume) as trainer:
-        return list(trainer.train())
-
-
-def weights(folder: Path) -> dict[str, bytes]:
-    """Of the run's last checkpoint."""
-    return {name: t.numpy().tobytes() for name, t in load_file(folder / "checkpoint" / "model.safetensors").items()}
-
-
-def without_seconds(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    return [
-        {name: value for name, value in row.items() if not name.startswith(("seconds", "speed", "sampling/self_check"))}
-        for row in rows
-    ]
+pytestmark = pytest.mark.usefixtures("digits")
 
 
 @pytest.mark.slow

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import digits_env
 import pytest
-import tiny_models
-import torch
-from test_grpo import config, digits_of, trained, weights, without_seconds
+from digits_runs import config, digits_of, trained, weights, without_seconds
 
-from weightgym.envs import registry
 from weightgym.rewards.contracts import Score
 from weightgym.rollouts.store import read as read_rollouts
 from weightgym.rollouts.trajectory import Trajectory
@@ -22,20 +17,7 @@ from weightgym.trainers.grpo import Trainer, UnhealthyRun
 from weightgym.trainers.metrics import read as read_metrics
 from weightgym.trainers.optimiser import learning_rate
 
-
-@pytest.fixture(autouse=True)
-def digits() -> Iterator[None]:
-    torch.set_num_threads(1)
-    with registry.override(digits_env.SPEC):
-        yield
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    tiny_models.model().save_pretrained(folder)
-    tiny_models.tokenizer().save_pretrained(folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("digits")
 
 
 def versions(run: Path) -> list[int]:

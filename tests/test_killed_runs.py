@@ -11,8 +11,8 @@ from pathlib import Path
 import killed_run
 import pytest
 import tiny_models
+from digits_runs import without_seconds
 from safetensors.torch import load_file
-from test_grpo import without_seconds
 
 from weightgym.rollouts.store import read as read_rollouts
 from weightgym.trainers.metrics import read as read_metrics

@@ -6,19 +6,16 @@ import io
 import json
 import resource
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import digits_env
 import pytest
 import tiny_models
 import torch
-from test_grpo import config, digits_of, trained, weights, without_seconds
+from digits_runs import config, digits_of, trained, weights, without_seconds
 from test_rollouts import a_trajectory
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from weightgym.envs import registry
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer
 from weightgym.rollouts.store import Appender
 from weightgym.rollouts.store import read as read_rollouts
@@ -26,20 +23,7 @@ from weightgym.trainers.grpo import Trainer, UnhealthyRun
 from weightgym.trainers.metrics import MetricsFile
 from weightgym.trainers.metrics import read as read_metrics
 
-
-@pytest.fixture(autouse=True)
-def digits() -> Iterator[None]:
-    torch.set_num_threads(1)
-    with registry.override(digits_env.SPEC):
-        yield
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    tiny_models.model().save_pretrained(folder)
-    tiny_models.tokenizer().save_pretrained(folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("digits")
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-import digits_env
 import pytest
-import tiny_models
-import torch
+from digits_runs import config, digits_of, trained, weights, without_seconds
 from pydantic import BaseModel
-from test_grpo import config, digits_of, trained, weights, without_seconds
 
-from weightgym.envs import registry
 from weightgym.trainers.config import Config
+
+pytestmark = pytest.mark.usefixtures("digits")
 
 #: Some completions end early, so that rows of a loss count differently; two updates, so that ratios move.
 BASE: dict[str, Any] = {
@@ -78,21 +76,6 @@ ELSEWHERE = {
     "backend": "tests of each backend; those that a kind doesn't read are refused: test_backends",
     "parameters": "test_parameters",
 }
-
-
-@pytest.fixture(autouse=True)
-def digits() -> Iterator[None]:
-    torch.set_num_threads(1)
-    with registry.override(digits_env.SPEC):
-        yield
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    tiny_models.model().save_pretrained(folder)
-    tiny_models.tokenizer().save_pretrained(folder)
-    return folder
 
 
 def fields(section: type[BaseModel], place: str = "") -> Iterator[str]:

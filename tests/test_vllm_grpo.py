@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import digits_env
 import pytest
-import torch
 import vllm_parity as parity
 from click.testing import CliRunner
-from test_grpo import config, trained
+from digits_runs import config, trained
 
 from weightgym.cli.main import cli
-from weightgym.envs import registry
 from weightgym.rollouts.store import read as read_rollouts
 from weightgym.trainers.grpo import Trainer, UnhealthyRun
 from weightgym.trainers.metrics import read as read_metrics
 
-pytestmark = pytest.mark.vllm
+pytestmark = [pytest.mark.vllm, pytest.mark.usefixtures("digits")]
 
 VLLM: dict[str, Any] = {"kind": "vllm", "kv_cache_gib": 0.1, "max_model_len": 512}
 EXAMPLES = Path(__file__).parents[1] / "examples"
-
-
-@pytest.fixture(autouse=True)
-def digits() -> Iterator[None]:
-    torch.set_num_threads(1)
-    with registry.override(digits_env.SPEC):
-        yield
 
 
 @pytest.fixture(scope="session")
