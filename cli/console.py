@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import click
@@ -14,11 +13,6 @@ from rich.table import Table
 DEFAULT_ENV = "weight-program"
 
 _PLAIN_WIDTH = 160
-
-
-def cores() -> int:
-    """The cores that this process may use: how many workers a command takes by default."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def print_table(rows: Table, *, stderr: bool = False) -> None:

@@ -15,10 +15,11 @@ from rich.markup import escape
 from rich.progress import track
 
 from weightgym.cli.backend_options import backend_options
-from weightgym.cli.console import DEFAULT_ENV, cores
+from weightgym.cli.console import DEFAULT_ENV
 from weightgym.cli.score_file import checked_profile
 from weightgym.envs import registry
 from weightgym.rewards.contracts import BackendError, Task
+from weightgym.rewards.machine import cores
 from weightgym.rollouts.backend import Backend, Sampling
 from weightgym.rollouts.backends import BackendOptions, open_backend
 from weightgym.rollouts.evaluation import Outcome

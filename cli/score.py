@@ -13,10 +13,11 @@ from typing import BinaryIO
 
 import click
 
-from weightgym.cli.console import DEFAULT_ENV, cores
+from weightgym.cli.console import DEFAULT_ENV
 from weightgym.cli.score_answer import score_answer
 from weightgym.cli.score_file import FileOptions, score_file
 from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
+from weightgym.rewards.machine import cores
 
 _EPILOG = """\b
 Examples:

@@ -19,8 +19,8 @@ def gallery(folder: Path, check: bool) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    from weightgym.cli.console import cores
     from weightgym.envs.weight_program import gallery as pages
+    from weightgym.rewards.machine import cores
 
     if importlib.util.find_spec("PIL") is None:
         raise click.ClickException("pictures need Pillow: pip install 'weightgym[games]'")

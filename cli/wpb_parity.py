@@ -32,8 +32,9 @@ def parity(answers: Path, episodes: int, workers: int | None) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    from weightgym.cli.console import cores, print_table, table
+    from weightgym.cli.console import print_table, table
     from weightgym.rewards.batch import ScoreItem, score_batch
+    from weightgym.rewards.machine import cores
     from weightgym.rewards.weight_program.snapshot import layout
     from weightgym.rewards.weight_program.snapshot.process import require_unsafe
 

@@ -16,7 +16,7 @@ def selftest(full: bool) -> None:
     from rich.progress import Progress
     from rich.table import Table
 
-    from weightgym.cli.console import cores
+    from weightgym.rewards.machine import cores
     from weightgym.rewards.weight_program import selftest as checks
 
     try:

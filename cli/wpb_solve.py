@@ -72,8 +72,8 @@ def solve(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from weightgym.cli.console import cores
     from weightgym.envs.weight_program.tasks import SOURCE
+    from weightgym.rewards.machine import cores
     from weightgym.rewards.weight_program.edits import parse_edits
     from weightgym.rewards.weight_program.scorer import score
     from weightgym.rewards.weight_program.write_edits import write_edits

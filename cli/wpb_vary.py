@@ -26,7 +26,7 @@ def vary(games: tuple[str, ...], output: Path, per_game: int, generations: int, 
     from rich.console import Console
     from rich.progress import Progress
 
-    from weightgym.cli.console import cores
+    from weightgym.rewards.machine import cores
     from weightgym.rewards.weight_program import variants
     from weightgym.rewards.weight_program.games import GAMES
     from weightgym.trainers.vary import candidates, derive

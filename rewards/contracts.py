@@ -123,8 +123,10 @@ class Score(BaseModel):
     info: dict[str, JsonValue] = Field(default_factory=dict)
     #: The named set of choices under which the score was made; scores compare only within one profile.
     profile: str = ""
-    #: Wall-clock seconds. The only field that two runs of one scorer may differ in.
+    #: Wall-clock seconds. This and ``timings`` are the only fields that two runs of one scorer may differ in.
     seconds: float = 0.0
+    #: Seconds of parts of the work, by name.
+    timings: dict[str, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

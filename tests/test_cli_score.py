@@ -43,7 +43,8 @@ def test_rows_come_out_as_they_were_with_a_score_and_in_order(tmp_path: Path) ->
     assert scores[1]["reward"] == scores[3]["reward"]
     for number, (line, score) in enumerate(zip(lines, scores, strict=True), start=1):
         assert list(score) == [
-            "status", "reward", "reason", "metrics", "info", "profile", "seconds", "line", "row_sha256", "task_sha256"
+            "status", "reward", "reason", "metrics", "info", "profile", "seconds", "timings",
+            "line", "row_sha256", "task_sha256",
         ]  # fmt: skip
         assert (score["line"], score["profile"]) == (number, "toy-v1")
         assert score["row_sha256"] == sha256(line.encode()).hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from weightgym.rewards.golf.artifact import ClaimError, account, audited_bytes, canonical
-from weightgym.rewards.golf.wire import DTYPES, Tensor
+from weightgym.rewards.golf.tensors import DTYPES, Tensor
 
 Array = np.ndarray[Any, Any]
 Scheme = Callable[[Array], tuple[Array, bytes]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def judged(
 ) -> Verdict:
     """The verdict on two fresh servers of one model."""
     plan = Plan(VALIDATION, LENGTH, secret=secret, other=other)
-    return audit(plan, Served(make, 1), Served(make, 2), tolerance)
+    return audit(plan, nullcontext(Served(make, 1)), nullcontext(Served(make, 2)), tolerance)
 
 
 @pytest.mark.parametrize("secret", [b"a", b"b", b"c"])

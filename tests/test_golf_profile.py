@@ -65,5 +65,5 @@ def test_every_cap_is_the_rules_cap() -> None:
 def test_an_unknown_profile_names_the_nearest() -> None:
     with pytest.raises(TaskError, match=r"unknown profile 'golf-cpu-v2': did you mean 'golf-cpu-v1'\?"):
         profile("golf-cpu-v2")
-    with pytest.raises(TaskError, match="known are golf-cpu-v1, golf-full-v1, golf-modal-h100x8"):
+    with pytest.raises(TaskError, match="known are golf-cpu-v1, golf-smoke-v1, golf-full-v1, golf-modal-h100x8"):
         profile("zzz")

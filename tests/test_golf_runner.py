@@ -1,4 +1,4 @@
-"""The phases that run a solution, against a plain training loop, and with solutions that misbehave."""
+"""The phases that run a solution, in the sandbox: against a plain training loop, and with solutions that misbehave."""
 
 from __future__ import annotations
 
@@ -8,43 +8,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from golf_phases import CONFIG, SCHEDULE, pack, served, train
+from golf_evaluation import CORPUS, PROFILE, TINY, TRAIN, VALIDATION, candidate, evaluate, train
 from torch import Tensor
 
 from weightgym.rewards.golf import runner
-from weightgym.rewards.golf.artifact import account, canonical
-from weightgym.rewards.golf.audit import audit
-from weightgym.rewards.golf.views import Plan
-
-WORDS = b"the of and to in is that it was for on are as with his they at be this from have or by one had not".split()
-DEFAULT = b"def get_config() -> dict:\n    return {}\n"
-
-
-def text(seed: int, size: int) -> bytes:
-    draws = np.random.default_rng(seed)
-    weights = 1 / np.arange(1, len(WORDS) + 1)
-    words = draws.choice(len(WORDS), size // 3, p=weights / weights.sum())
-    return b" ".join(WORDS[word] for word in words)[:size]
-
-
-TRAIN, VALIDATION = text(1, 60_000), text(2, 8_000)
-
-
-def score(source: bytes, config: dict[str, Any] = CONFIG, **schedule: int) -> tuple[Any, Any]:
-    """Verdict and account of a solution, by all phases."""
-    trained = train(source, TRAIN, config, **schedule)
-    assert trained.kind == "state", trained.fields
-    packed = pack(source, trained.tensors, config)
-    assert packed.kind == "artifact", packed.fields
-    books = account(packed.fields["claimed"], packed.tensors, source)
-    state = canonical(packed.tensors)
-    plan = Plan(np.frombuffer(VALIDATION, np.uint8), config["seq_len"], secret=b"s")
-    with served(source, state, config, 1) as first, served(source, state, config, 2) as second:
-        return audit(plan, first, second), books
+from weightgym.rewards.golf.check import check
+from weightgym.rewards.golf.phases import PhaseFault
+from weightgym.rewards.golf.profile import Budget, Schedule
 
 
 class Plain:
@@ -124,31 +97,32 @@ class Plain:
 
 def test_the_default_scores_as_a_plain_loop_does() -> None:
     torch.set_num_threads(1)
-    plain = Plain(CONFIG, SCHEDULE["batch_tokens"] // CONFIG["seq_len"], SCHEDULE["steps"])
+    config = dict(check(TINY).config)
+    plain = Plain(config, 1024 // 128, 50)
     plain.fit(TRAIN)
     plain.quantise()
-    verdict, books = score(DEFAULT)
-    assert verdict.code == ""
-    assert verdict.val_bpb == pytest.approx(plain.bits(VALIDATION), abs=1e-3)
-    assert verdict.val_bpb < 4.5
+    result = evaluate(TINY, PROFILE)
+    assert (result.status, result.message) == ("ok", "")
+    assert result.val_bpb == pytest.approx(plain.bits(VALIDATION), abs=1e-3)
+    assert result.val_bpb is not None
+    assert result.val_bpb < 4.5
     parameters = sum(weight.numel() for weight in plain.all)
-    assert 0.8 * parameters < books.audited <= 1.02 * books.claimed < 1.02 * parameters
-
-
-def test_two_runs_have_the_same_bits() -> None:
-    assert score(DEFAULT, steps=8, warmdown=2) == score(DEFAULT, steps=8, warmdown=2)
+    assert result.param_count == parameters
+    assert result.audited_bytes is not None
+    assert result.claimed_bytes is not None
+    assert 0.8 * parameters < result.audited_bytes <= 1.02 * result.claimed_bytes < 1.02 * parameters
+    assert result.artifact_bytes == max(result.audited_bytes, result.claimed_bytes) + len(TINY)
 
 
 def test_dropout_and_no_clipping() -> None:
-    config = CONFIG | {"dropout": 0.2, "grad_clip": 0.0, "q_clip_percentile": 1.0}
-    verdict, _ = score(DEFAULT, config, steps=4, warmup=0, warmdown=0)
-    assert verdict.code == ""
+    given = b'"dropout": 0.2, "grad_clip": 0.0, "q_clip_percentile": 1.0, "warmup_steps": 0, "warmdown_steps": 0'
+    assert evaluate(TINY.replace(b"}", b", " + given + b"}")).status == "ok"
 
 
 HEAD = b"""
 import torch
 from torch import nn
-def get_config(): return {}
+def get_config(): return {"seq_len": 128}
 class LM(nn.Module):
     def __init__(self):
         super().__init__()
@@ -164,73 +138,100 @@ def build_model(vocab_size, config): return LM()
 
 
 def test_counts_collected_in_training_are_served() -> None:
-    verdict, _ = score(HEAD, steps=5, warmdown=1)
-    assert verdict.code == ""
-    assert verdict.val_bpb < 4.5
+    result = evaluate(HEAD)
+    assert result.status == "ok", result.message
+    assert result.val_bpb is not None
+    assert result.val_bpb < 4.6
 
 
 def test_none_means_the_default() -> None:
-    source = DEFAULT + b"def build_model(vocab_size, config): return None\ndef quantized_roundtrip(m, c): return None\n"
-    assert score(source, steps=3, warmdown=1)[0] == score(DEFAULT, steps=3, warmdown=1)[0]
+    more = b"def build_model(vocab_size, config): return None\ndef quantized_roundtrip(m, c): return None\n"
+    assert evaluate(TINY + more).val_bpb == evaluate(TINY).val_bpb
+
+
+def test_names_of_parameters_may_be_any_text() -> None:
+    state = train(HEAD.replace(b"self.emb", "self.größe".encode()))
+    assert "größe.weight" in state
 
 
 @pytest.mark.parametrize(
-    ("source", "code"),
+    ("source", "reason", "text"),
     [
-        (b"1 / 0", "source_raised"),
-        (b"def f(:", "source_raised"),
-        (b"\x00", "source_raised"),
-        (b"raise SystemExit(3)", "source_raised"),
-        (b"class E(BaseException): pass\nraise E('\\n\\x1b[2J' * 999)", "source_raised"),
-        (b"def build_model(vocab_size, config): return 5", "build_failed"),
-        (b"def build_model(vocab_size, config): raise KeyboardInterrupt", "build_failed"),
-        (HEAD.replace(b"self.head(self.emb", b"(self.emb"), "train_raised"),
-        (HEAD + b"LM.state_dict = lambda self: 5", "bad_state"),
-        (HEAD + b"LM.state_dict = lambda self: {'a': 'text'}", "bad_state"),
-        (HEAD + b"LM.state_dict = lambda self: {'a': torch.zeros(2, dtype=torch.complex64)}", "bad_state"),
-        (HEAD + b"LM.state_dict = lambda self: {'a': torch.eye(2).to_sparse()}", "bad_state"),
+        (b"x = 1\n1 / 0", "train_failed", "the file's own statements raised ZeroDivisionError (line 2 of the file)"),
+        (b"def f(:", "train_failed", "the file's own statements raised SyntaxError"),
+        (b"\x00", "train_failed", "raised SyntaxError"),
+        (b"raise SystemExit(3)", "train_failed", "raised SystemExit (line 1 of the file)"),
+        (b"class E(BaseException): pass\nraise E('\\n\\x1b[2J' * 999)", "train_failed", "raised an exception (line 2"),
+        (b"def build_model(vocab_size, config): return 5", "train_failed", "neither a torch.nn.Module nor None"),
+        (b"def build_model(vocab_size, config): raise KeyboardInterrupt", "train_failed", "raised KeyboardInterrupt"),
+        (
+            HEAD.replace(b"self.head(self.emb", b"(self.emb"),
+            "train_failed",
+            "raised RuntimeError while it was trained (line 14 of the file)",
+        ),
+        (HEAD + b"LM.state_dict = lambda self: 5", "train_failed", "state_dict()"),
+        (HEAD + b"LM.state_dict = lambda self: {'a': 'text'}", "train_failed", "state_dict()"),
+        (HEAD + b"LM.state_dict = lambda self: {'\\ud800': torch.zeros(1)}", "train_failed", "state_dict()"),
+        (HEAD + b"LM.state_dict = lambda self: {'a' * 70_000: torch.zeros(1)}", "train_failed", "state_dict()"),
+        (
+            HEAD + b"LM.state_dict = lambda self: {'a': torch.zeros(2, dtype=torch.complex64)}",
+            "train_failed",
+            "state_d",
+        ),
+        (HEAD + b"LM.state_dict = lambda self: {'a': torch.eye(2).to_sparse()}", "train_failed", "state_dict()"),
+        (HEAD + b"LM.state_dict = lambda self: {str(n): torch.zeros(1) for n in range(5000)}", "train_failed", "4096"),
+        (HEAD + b"LM.state_dict = lambda self: {'a': torch.zeros(1 << 28)}", "train_failed", "more bytes than it may"),
+        (b"import os\nos._exit(0)", "missing_train_checkpoint", "ended without a result"),
+        (b"import os\nos._exit(7)", "missing_train_checkpoint", "ended without a result"),
+        (b"import ctypes\nctypes.string_at(1)", "train_failed", "ended by a signal"),
+        (b"x = bytearray(1 << 40)", "train_failed", "ran out of memory"),
+        (b"import time\ntime.sleep(100)", "train_timeout", "took longer than it may"),
+        (b"while True: pass", "train_timeout", "more CPU-seconds than it may"),
     ],
 )
-def test_a_training_that_fails_says_so_in_a_fixed_word(source: bytes, code: str) -> None:
-    answer = train(source, TRAIN, steps=2, warmup=0, warmdown=0)
-    assert (answer.kind, answer.fields["code"]) == ("failed", code)
-    assert len(answer.fields["detail"]) <= 300
-    assert answer.fields["detail"].isprintable()
+def test_a_training_that_fails_says_so_in_fixed_words(source: bytes, reason: str, text: str) -> None:
+    one = candidate(source)
+    with pytest.raises(PhaseFault) as fault:
+        one.train(CORPUS.train_input, Schedule(2, 1024, 0, 0), Budget(1.0, 3.0))
+    assert (fault.value.phase, fault.value.reason) == ("train", reason)
+    assert text in fault.value.message
+    assert len(fault.value.message) < 120
+    assert fault.value.message.isprintable()
 
 
 PACK = HEAD + b"\ndef quantized_roundtrip(model, clip): "
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("line", "text"),
     [
-        (b"return 5", "bad_artifact"),
-        (b"return model.state_dict(), -5", "bad_claim"),
-        (b"return model.state_dict(), 5.0", "bad_claim"),
-        (b"return model.state_dict(), True", "bad_claim"),
-        (b"return model.state_dict(), type('N', (int,), {})(5)", "bad_claim"),
-        (b"return [1], 5", "bad_artifact"),
-        (b"return {'a': 5}, 5", "bad_artifact"),
-        (b"raise MemoryError", "pack_raised"),
+        (b"return 5", "must return (state_dict, artifact_bytes)"),
+        (b"return model.state_dict(), -5", "plain int of at least 0"),
+        (b"return model.state_dict(), 5.0", "plain int of at least 0"),
+        (b"return model.state_dict(), True", "plain int of at least 0"),
+        (b"return model.state_dict(), type('N', (int,), {})(5)", "plain int of at least 0"),
+        (b"return model.state_dict(), 1 << 50", "plain int of at least 0"),
+        (b"return [1], 5", "must return (state_dict, artifact_bytes)"),
+        (b"return {'a': 5}, 5", "must return (state_dict, artifact_bytes)"),
+        (b"raise LookupError", "quantized_roundtrip raised LookupError (line"),
+        (b"raise MemoryError", "ran out of memory"),
     ],
 )
-def test_a_bad_artifact_is_refused(line: bytes, code: str) -> None:
-    trained = train(PACK + line, TRAIN, steps=1, warmup=0, warmdown=0)
-    answer = pack(PACK + line, trained.tensors)
-    assert (answer.kind, answer.fields["code"]) == ("failed", code)
+def test_a_bad_artifact_is_refused(line: bytes, text: str) -> None:
+    one = candidate(PACK + line)
+    with pytest.raises(PhaseFault, match="eval_failed") as fault:
+        one.pack(train(PACK + line), Budget(10))
+    assert (fault.value.phase, fault.value.reason) == ("pack", "eval_failed")
+    assert text in fault.value.message
 
 
 def test_a_server_says_no_more_than_a_word() -> None:
-    source = HEAD.replace(
-        b"if self.training:", b"if not self.training: raise ValueError(str(input_ids))\n        else:"
-    )
-    trained = train(source, TRAIN, steps=1, warmup=0, warmdown=0)
-    with served(source, trained.tensors) as logits:
-        answer = logits(np.zeros((2, 16), np.uint8))
-    assert (answer.kind, dict(answer.fields)) == ("failed", {"code": "serve_raised"})
-    with served(HEAD, {}) as logits:
-        answer = logits(np.zeros((2, 16), np.uint8))
-    assert (answer.kind, dict(answer.fields)) == ("failed", {"code": "load_failed"})
+    raising = b"if not self.training: raise ValueError(str(input_ids))\n        else:"
+    result = evaluate(HEAD.replace(b"if self.training:", raising))
+    assert (result.reason, result.phase) == ("eval_failed", "serve")
+    assert result.message == "the model raised an exception while it was scored"
+    with pytest.raises(PhaseFault, match="does not load"), candidate(HEAD).serve("serve", {}, Budget(10), 0):
+        pass
 
 
 def test_the_runner_needs_nothing_of_ours() -> None:

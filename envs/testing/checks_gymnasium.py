@@ -86,7 +86,9 @@ def _stop_clock(env: TextEnv) -> None:
     def timeless_step(action: Any) -> Any:
         *rest, info = step(action)
         score = info.get("score")
-        stopped = {"score": score.model_copy(update={"seconds": 0.0})} if isinstance(score, Score) else {}
+        stopped = (
+            {"score": score.model_copy(update={"seconds": 0.0, "timings": {}})} if isinstance(score, Score) else {}
+        )
         return *rest, info | stopped
 
     # On the instance: a wrapper would be warned about.

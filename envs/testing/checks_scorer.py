@@ -28,7 +28,7 @@ def scorer_agrees_with_env(h: Harness) -> None:
 
 
 def scoring_repeats(h: Harness) -> None:
-    """A second run gives the same ``Score`` (only ``seconds`` may differ), off the main thread, too. Protects from
+    """A second run gives the same ``Score`` (only its times may differ), off the main thread, too. Protects from
     randomness, from scores that depend on earlier ones, and from limits by signal, which fail in threads.
     """
     for id in h.slow_ids:

@@ -28,9 +28,9 @@ def show(value: Any, limit: int = 200) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """``value`` as plain lists, dicts and scalars that ``==`` compares. A ``Score`` comes without ``seconds``, only."""
+    """``value`` as plain lists, dicts and scalars that ``==`` compares. A ``Score`` comes without its times, only."""
     if isinstance(value, Score):
-        return comparable(value.model_dump(exclude={"seconds"}))
+        return comparable(value.model_dump(exclude={"seconds", "timings"}))
     if isinstance(value, BaseModel):
         return comparable(value.model_dump())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -16,7 +16,7 @@ import numpy as np
 
 from weightgym.rewards.golf.codes import CHUNK, Array, code_bytes, distinct, plane_bytes, ranks, zlib_bytes
 from weightgym.rewards.golf.grids import GridCost, LevelCost
-from weightgym.rewards.golf.wire import Tensor
+from weightgym.rewards.golf.tensors import Tensor
 
 _TENSOR_BYTES = 2  #: for each tensor: which encoding it has
 _BLOCKS = (16, 32, 64, 128, 256, 512)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ Code = Literal[
 ]
 #: Sends uint8 [rows, length], returns logits [rows, length, 256].
 Ask = Callable[[Array], Any]
+#: A model's process, for as long as the context lasts.
+Server = AbstractContextManager[Ask]
 _WORST_BPB = 16.0
 
 
@@ -92,13 +95,16 @@ def by_row(view: View, nats: Array, rows: int) -> Array:
     return ordered
 
 
-def audit(plan: Plan, ask_first: Ask, ask_second: Ask, tolerance: Tolerance = FLOAT32) -> Verdict:
-    """Show both views, each to a server of its own that has seen nothing, and judge."""
+def audit(plan: Plan, first: Server, second: Server, tolerance: Tolerance = FLOAT32) -> Verdict:
+    """Show both views, each to a server of its own that has seen nothing, one after the other, and judge."""
     try:
-        first = plan.first()
-        first_nats = ask_all(first, ask_first, tolerance)
-        second = plan.second(by_row(first, first_nats, len(plan.rows)))
-        return judge(plan, first, first_nats, second, ask_all(second, ask_second, tolerance), tolerance)
+        a = plan.first()
+        with first as ask:
+            a_nats = ask_all(a, ask, tolerance)
+        b = plan.second(by_row(a, a_nats, len(plan.rows)))
+        with second as ask:
+            b_nats = ask_all(b, ask, tolerance)
+        return judge(plan, a, a_nats, b, b_nats, tolerance)
     except LogitsError:
         return Verdict("audit_bad_logits", None, math.inf)
 

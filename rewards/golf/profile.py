@@ -10,10 +10,14 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from weightgym.rewards.contracts import TaskError
+from weightgym.rewards.contracts import SandboxError, TaskError
 
 VOCAB_SIZE = 256
+_MOMENT = 0.05
+#: CPU-seconds a second that a process which feeds a GPU may use at most.
+_CORES_A_RANK = 8
 DEFAULT = "golf-cpu-v1"
+SMOKE = "golf-smoke-v1"  #: whether a solution runs at all, in seconds; its numbers mean nothing
 
 
 class Schedule(NamedTuple):
@@ -23,6 +27,25 @@ class Schedule(NamedTuple):
     batch_tokens: int
     warmup_steps: int
     warmdown_steps: int
+
+
+class Budget(NamedTuple):
+    """What a phase may use. ``wall_seconds`` None: four times the CPU-seconds, which only ends what sleeps."""
+
+    cpu_seconds: float
+    wall_seconds: float | None = None
+
+    def less(self, cpu_seconds: float, wall_seconds: float) -> Budget:
+        """What is left of it, a moment at least."""
+        wall = None if self.wall_seconds is None else max(_MOMENT, self.wall_seconds - wall_seconds)
+        return Budget(max(_MOMENT, self.cpu_seconds - cpu_seconds), wall)
+
+
+class Hardware(NamedTuple):
+    """What the phases run on: ``device`` as torch names it, one training process for each of ``ranks``."""
+
+    device: Literal["cpu", "cuda"]
+    ranks: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +62,7 @@ class Profile:
     step_share: tuple[int, int] = (1, 1)  #: the part of a solution's steps that is run, as a fraction
     batch_divisor: int = 1  #: a step has this many times fewer tokens than the solution says
     artifact_cap: int = 4_000_000  #: bytes of the packed model and of solution.py together
+    memory_bytes: int = 4 << 30  #: of a phase's process, without a GPU
     gpus: int | None = 0  #: 0 none, None all there are
     gpu_kind: str | None = None
     #: What the text is drawn with when WEIGHTGYM_SECRET is not set. It is no secret: anyone can make this text.
@@ -58,6 +82,26 @@ class Profile:
         rows = max(1, train_batch_tokens // self.batch_divisor // seq_len)
         return Schedule(steps, rows * seq_len, warmup, warmdown)
 
+    def hardware(self, gpus: int) -> Hardware:
+        """What it runs on, on a machine with so many GPUs.
+
+        Raises:
+            SandboxError: it takes more.
+        """
+        wanted = gpus if self.gpus is None else self.gpus
+        if wanted > gpus:
+            raise SandboxError(f"profile {self.name} takes {wanted} GPUs; here are {gpus}")
+        return Hardware("cuda", wanted) if wanted else Hardware("cpu")
+
+    def budgets(self, hardware: Hardware) -> tuple[Budget, Budget]:
+        """For training, and for packing and view A together."""
+        if hardware.device == "cuda":
+            cores = _CORES_A_RANK * hardware.ranks
+            return Budget(self.train_seconds * cores, self.train_seconds), Budget(
+                self.post_seconds * cores, self.post_seconds
+            )
+        return Budget(self.train_seconds * self.cpu_factor), Budget(self.post_seconds * self.cpu_factor)
+
     def _share(self, steps: int) -> int:
         top, bottom = self.step_share
         return round(steps * top / bottom)
@@ -71,6 +115,7 @@ _FULL = Profile(
     train_seconds=60,
     post_seconds=60,
     cpu_factor=20,
+    memory_bytes=16 << 30,
     gpus=None,
     public_secret="golf-full-v1/public",
 )
@@ -88,6 +133,17 @@ PROFILES = {
             step_share=(5, 8),
             batch_divisor=16,
             public_secret="golf-cpu-v1/public",
+        ),
+        Profile(
+            name=SMOKE,
+            train_bytes=400_000,
+            val_bytes=4_097,
+            clock="cpu",
+            train_seconds=10,
+            post_seconds=10,
+            step_share=(1, 16),
+            batch_divisor=32,
+            public_secret="golf-smoke-v1/public",
         ),
         _FULL,
         Profile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from weightgym.rewards.golf.method import Method
 
@@ -64,6 +64,16 @@ class Result(BaseModel):
     method_profile: tuple[Method, ...] = ()
     verdict: Literal["legal", "review_required", "illegal"] | None = None
     findings: tuple[FindingRow, ...] = ()
+    #: SHA-256 of solution.py as it was given.
+    source_sha256: str = ""
+    #: Where the numbers are from: scores compare only where all four are equal.
+    profile: str = ""
+    evaluator: str = ""
+    corpus: dict[str, JsonValue] = Field(default_factory=dict)
+    fingerprint: dict[str, JsonValue] = Field(default_factory=dict)
+    cpu_s: dict[Phase, float] = Field(default_factory=dict)
+    #: Nats by which the two views were apart at most, where they should agree.
+    apart: float | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

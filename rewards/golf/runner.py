@@ -1,32 +1,33 @@
 """What runs inside the sandbox: the phases ``train``, ``pack`` and ``serve`` of one ``solution.py``.
 
-This file is the only one of ours in there: it imports the standard library and torch, never weightgym. Everything it
-says is untrusted, because the solution shares its process. It talks in frames (``wire.py`` describes them) over two
-binary file objects. The numbers of the default model, its training and its artifact are those of the public harness
-(github.com/WecoAI/mini-pg), down to the order in which random numbers are drawn.
+This file is the only one of Golf's in there: it imports the standard library and torch, never weightgym. Everything it
+says is untrusted, because the solution shares its process. Each phase is a function of a sandbox's ``Port``.
+Its first frame holds ``request`` (JSON) and tensors; a state's are named ``state:NAME``. It answers with frames; what
+goes wrong is a frame with ``failed``, a code. The numbers of the default model, its training and its artifact are those
+of the public harness (github.com/WecoAI/mini-pg), down to the order in which random numbers are drawn.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import sys
 import types
+import warnings
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-MAGIC = b"WGF1"
 VOCABULARY = 256
 SEED = 1337  #: of the model's initial values, in every phase
 BATCH_SEED = 10_000  #: plus the rank: of the rows that a step trains on
-HEADER_LIMIT, BODY_LIMIT = 1 << 20, 1 << 31
 DTYPES = {
     "float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
     "int64": torch.int64, "int32": torch.int32, "int16": torch.int16, "int8": torch.int8, "uint8": torch.uint8,
@@ -36,59 +37,52 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Failed(Exception):
-    """The phase can't go on. ``code`` is one of a few fixed words; ``detail`` is for the author of the solution."""
+    """The phase can't go on. ``code`` is one of a few fixed words; ``error`` and ``line`` say what the solution raised
+    and where: the name of an exception's class, a line of the file (0: none)."""
 
-    def __init__(self, code: str, detail: str = "") -> None:
+    def __init__(self, code: str, error: str = "", line: int = 0) -> None:
         super().__init__(code)
-        self.code, self.detail = code, detail
+        self.code, self.error, self.line = code, error, line
 
 
-# --- frames ----------------------------------------------------------------------------------------------------------
+def prepare() -> None:
+    """What every phase would do anew: an optimiser's first step takes a second."""
+    torch.set_num_threads(1)
+    weight = nn.Parameter(torch.ones(4, 4))
+    optimizer = torch.optim.AdamW([weight])
+    for _ in range(2):
+        mixed = F.scaled_dot_product_attention(weight[None], weight[None], weight[None], is_causal=True)
+        torch.autograd.backward(mixed.sum())
+        optimizer.step()
 
 
-def read_frame(reader: BinaryIO) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
-    """Kind, fields and tensors of the next frame. ``EOFError`` at the end, ``ValueError`` for one out of bounds."""
-    magic, size = struct.unpack("<4sI", _exactly(reader, 8))
-    if magic != MAGIC or size > HEADER_LIMIT:
-        raise ValueError("not a frame")
-    header = json.loads(bytes(_exactly(reader, size)))
-    tensors: dict[str, Tensor] = {}
-    left = BODY_LIMIT
-    for name, dtype, shape in header["tensors"]:
-        length = math.prod(shape) * DTYPES[dtype].itemsize
-        left -= length
-        if left < 0 or any(side < 0 for side in shape):
-            raise ValueError("a frame out of bounds")
-        body = _exactly(reader, length)
-        flat = torch.frombuffer(body, dtype=DTYPES[dtype]) if length else torch.empty(0, dtype=DTYPES[dtype])
-        tensors[name] = flat.reshape(shape)
-    return header["kind"], header["fields"], tensors
+# --- tensors in frames -----------------------------------------------------------------------------------------------
 
 
-def write_frame(writer: BinaryIO, kind: str, fields: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Send one frame. Tensors are on any device, of a dtype in ``DTYPES``."""
-    specs = [[name, _NAMES[tensor.dtype], list(tensor.shape)] for name, tensor in tensors.items()]
-    header = json.dumps({"kind": kind, "fields": fields, "tensors": specs}, separators=(",", ":")).encode()
-    writer.write(struct.pack("<4sI", MAGIC, len(header)) + header)
-    for tensor in tensors.values():
-        if tensor.numel():
-            flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            writer.write(flat.numpy().data)
-    writer.flush()
+def to_frame(port: Any, tensor: Tensor) -> Any:
+    """A tensor on any device, of a dtype in ``DTYPES``."""
+    flat = plain(tensor).reshape(-1)
+    data = flat.view(torch.uint8).numpy().data if flat.numel() else b""
+    return port.Tensor(_NAMES[tensor.dtype], tuple(tensor.shape), data)
 
 
-def _exactly(reader: BinaryIO, size: int) -> bytearray:
-    block = bytearray(size)
-    view, filled = memoryview(block), 0
-    while filled < size:
-        count = reader.readinto(view[filled:])  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError
-        filled += count
-    return block
+def from_frame(item: Any) -> Tensor:
+    """A tensor of its own memory."""
+    dtype = DTYPES[item.dtype]
+    flat = torch.frombuffer(bytearray(item.data), dtype=dtype) if len(item.data) else torch.empty(0, dtype=dtype)
+    return flat.reshape(item.shape)
 
 
-# --- the default model -----------------------------------------------------------------------------------------------
+def plain(value: Tensor) -> Tensor:
+    """The tensor itself, on the CPU: no subclass of the solution's, no graph."""
+    return value.detach().as_subclass(Tensor).cpu().contiguous()
+
+
+def mapped(data: memoryview) -> Tensor:
+    """An input as uint8 [n], where it lies. To write into it ends the process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.frombuffer(data, dtype=torch.uint8)
 
 
 class RMSNorm(nn.Module):
@@ -162,9 +156,6 @@ class ByteTransformer(nn.Module):
         return out
 
 
-# --- the default artifact --------------------------------------------------------------------------------------------
-
-
 def int8_roundtrip(model: nn.Module, clip_percentile: float) -> tuple[dict[str, Tensor], int]:
     """The state as int8 with one scale a tensor and gives back, and the zlib bytes of the codes. Tied tensors once."""
     state: dict[str, Tensor] = {}
@@ -195,22 +186,24 @@ def _clip(sizes: Tensor, percentile: float) -> float:
     return float(clip) if clip > 0 else 1.0
 
 
-# --- the solution ----------------------------------------------------------------------------------------------------
-
-
 def _guarded(code: str, call: Callable[[], Any]) -> Any:
     """What the solution's code gives back. Whatever it raises, ``SystemExit`` included, is ``Failed(code)``."""
     try:
         return call()
-    except Failed:
+    except (Failed, MemoryError):
         raise
     except BaseException as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise Failed(code, "".join(c if c.isprintable() else "?" for c in text)[:300]) from None
+        line, trace = 0, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == "solution.py":
+                line = trace.tb_lineno or 0
+            trace = trace.tb_next
+        raise Failed(code, type(error).__name__, line) from None
 
 
-def load_solution(source: bytes) -> types.ModuleType:
-    """The module ``solution`` out of its text."""
+def load_solution(port: Any) -> types.ModuleType:
+    """The module ``solution`` out of the input ``source``."""
+    source = bytes(port.inputs["source"])
     module = types.ModuleType("solution")
     module.__file__ = "solution.py"
     sys.modules["solution"] = module
@@ -228,26 +221,22 @@ def build(solution: types.ModuleType, config: dict[str, Any], device: torch.devi
     if model is None:
         model = ByteTransformer(VOCABULARY, config)
     if not isinstance(model, nn.Module):
-        raise Failed("build_failed", "build_model gave back something that is neither a torch.nn.Module nor None")
+        raise Failed("no_module")
     moved: nn.Module = _guarded("build_failed", lambda: model.to(device))
     return moved
-
-
-def _plain(value: Tensor) -> Tensor:
-    return value.detach().cpu().as_subclass(Tensor).contiguous()
 
 
 def state_tensors(state: Any, code: str) -> dict[str, Tensor]:
     """The state as plain contiguous tensors that a frame can carry."""
     if not isinstance(state, dict):
-        raise Failed(code, "the state is not a dict")
+        raise Failed(code)
     tensors: dict[str, Tensor] = {}
     for name, value in state.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
-            raise Failed(code, "the state holds something that is not a tensor under a text key")
-        tensor = _guarded(code, partial(_plain, value))
+            raise Failed(code)
+        tensor = _guarded(code, partial(plain, value))
         if tensor.dtype not in _NAMES or tensor.layout != torch.strided:
-            raise Failed(code, f"the state holds a tensor of {tensor.dtype}: use one of {', '.join(DTYPES)}")
+            raise Failed(code)
         tensors[name] = tensor
     return tensors
 
@@ -270,26 +259,40 @@ def rate(step: int, steps: int, warmup: int, warmdown: int) -> float:
     return 0.1 + 0.45 * (1.0 + math.cos(math.pi * (step - start + 1) / (steps - start)))
 
 
-def train(request: dict[str, Any], tensors: dict[str, Tensor], data: Tensor | None = None) -> Any:
-    """Train on ``data`` (uint8, or the frame's ``data``) and give back the frame ``state``.
+def train(port: Any) -> None:
+    """Train on the input ``data`` and send ``param_count`` and the state.
 
     ``request``: ``config`` (the solution's), ``schedule`` (``steps``, ``batch_tokens``, ``warmup``, ``warmdown``),
-    ``device``. Under an initialised process group every rank trains on its share of the rows.
+    ``device``, ``threads``, ``ranks``. With several ranks, each is a process and trains on its share of the rows.
     """
-    config, schedule, device = request["config"], request["schedule"], torch.device(request["device"])
-    data = tensors["data"] if data is None else data
-    solution = load_solution(tensors["source"].numpy().tobytes())
-    model = build(solution, config, device)
-    _guarded("train_raised", lambda: _train(model, data, config, schedule, device))
-    state = _guarded("bad_state", model.state_dict)
-    return "state", {"param_count": parameters(model)}, state_tensors(state, "bad_state")
+    _phase(port, _train_phase)
 
 
-def _train(
-    model: nn.Module, data: Tensor, config: dict[str, Any], schedule: dict[str, int], device: torch.device
-) -> None:
-    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    rank, ranks = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
+def _train_phase(port: Any, request: dict[str, Any], _: dict[str, Tensor]) -> None:
+    rank = _join_ranks(request) if request["ranks"] > 1 else 0
+    device = torch.device(request["device"], rank) if request["device"] == "cuda" else torch.device("cpu")
+    model = build(load_solution(port), request["config"], device)
+    data = mapped(port.inputs["data"])
+    _guarded("train_raised", lambda: _train(model, data, request, rank, device))
+    if rank:
+        os._exit(0)
+    _send_state(port, _guarded("bad_state", model.state_dict), "bad_state", param_count=parameters(model))
+
+
+def _join_ranks(request: dict[str, Any]) -> int:
+    """Fork the other ranks, before anything of CUDA is touched, and bring all together; this process's rank."""
+    where, rank = f"file://{os.getcwd()}/ranks-{os.getpid()}", 0
+    for other in range(1, request["ranks"]):
+        if os.fork() == 0:
+            rank = other
+            break
+    backend = "nccl" if request["device"] == "cuda" else "gloo"
+    torch.distributed.init_process_group(backend, where, world_size=request["ranks"], rank=rank)
+    return rank
+
+
+def _train(model: nn.Module, data: Tensor, request: dict[str, Any], rank: int, device: torch.device) -> None:
+    config, schedule, ranks = request["config"], request["schedule"], request["ranks"]
     length, steps = config["seq_len"], schedule["steps"]
     rows = max(1, schedule["batch_tokens"] // (ranks * length))
     optimizer = torch.optim.AdamW(
@@ -323,71 +326,74 @@ def _average_gradients(model: nn.Module, ranks: int) -> None:
             parameter.grad /= ranks
 
 
-def pack(request: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
-    """Make the artifact of the trained state (tensors ``state:NAME``); gives back the frame ``artifact``."""
-    config = request["config"]
-    solution, model = _restored(request, tensors)
-    function, clip = getattr(solution, "quantized_roundtrip", None), config["q_clip_percentile"]
+def pack(port: Any) -> None:
+    """Make the artifact of the trained state; send ``claimed`` and the artifact's state."""
+    _phase(port, _pack_phase)
+
+
+def _pack_phase(port: Any, request: dict[str, Any], state: dict[str, Tensor]) -> None:
+    solution, model = _restored(port, request, state)
+    function, clip = getattr(solution, "quantized_roundtrip", None), request["config"]["q_clip_percentile"]
     result = None
     if function is not None:
         result = _guarded("pack_raised", lambda: function(model, clip))
     if result is None:
         result = _guarded("pack_raised", lambda: int8_roundtrip(model, clip))
     if not isinstance(result, tuple) or len(result) != 2:
-        raise Failed("bad_artifact", "quantized_roundtrip gives back (state_dict, artifact_bytes)")
-    state, claimed = result
+        raise Failed("bad_artifact")
+    packed, claimed = result
     if type(claimed) is not int or not 0 <= claimed < 1 << 40:
-        raise Failed("bad_claim", "artifact_bytes is not a plain int of at least 0")
-    return "artifact", {"claimed": claimed}, state_tensors(state, "bad_artifact")
+        raise Failed("bad_claim")
+    _send_state(port, packed, "bad_artifact", claimed=claimed)
 
 
-def _restored(request: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[types.ModuleType, nn.Module]:
-    solution = load_solution(tensors["source"].numpy().tobytes())
+def _restored(port: Any, request: dict[str, Any], state: dict[str, Tensor]) -> tuple[types.ModuleType, nn.Module]:
+    solution = load_solution(port)
     model = build(solution, request["config"], torch.device(request["device"]))
-    state = {name[6:]: tensor for name, tensor in tensors.items() if name.startswith("state:")}
     _guarded("load_failed", lambda: model.load_state_dict(state, strict=True))
     return solution, model
 
 
-def serve(request: dict[str, Any], tensors: dict[str, Tensor], reader: BinaryIO, writer: BinaryIO) -> None:
-    """Load the artifact's state (``state:NAME``), say ``ready``, then answer frames ``rows`` with ``logits``.
+def serve(port: Any) -> None:
+    """Load the artifact's state and send ``param_count``; then answer each frame of ``rows`` with ``logits``.
 
-    ``rows`` holds uint8 ``rows`` [n, length]; ``logits`` holds float32 ``logits`` [n, length, 256]. Ends on ``end``.
+    ``rows`` are uint8 [n, length], ``logits`` float32 [n, length, 256]. Ends with the frames.
     """
+    _phase(port, _serve_phase)
+
+
+def _serve_phase(port: Any, request: dict[str, Any], state: dict[str, Tensor]) -> None:
     device = torch.device(request["device"])
-    _, model = _restored(request, tensors)
+    _, model = _restored(port, request, state)
     _guarded("serve_raised", model.eval)
     torch.manual_seed(request["seed"])  # of this view: what is random differs from the other's
-    write_frame(writer, "ready", {"param_count": parameters(model)}, {})
+    port.send({"param_count": parameters(model)})
     while True:
-        kind, _, batch = read_frame(reader)
-        if kind == "end":
+        try:
+            rows = from_frame(port.receive()["rows"]).to(device).long()
+        except EOFError:
             return
-        rows = batch["rows"].to(device).long()
 
-        def answer(rows: Tensor = rows) -> Tensor:
-            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                return model(rows).detach().as_subclass(Tensor).float().cpu()  # type: ignore[no-any-return]
-
-        write_frame(writer, "logits", {}, {"logits": _guarded("serve_raised", answer)})
+        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits = _guarded("serve_raised", lambda rows=rows: plain(model(rows)).float())  # type: ignore[misc]
+        port.send({"logits": to_frame(port, logits)})
 
 
-def run(reader: BinaryIO, writer: BinaryIO, data: Tensor | None = None) -> None:
-    """Do the one phase that the first frame asks for, with ``threads`` threads. What goes wrong is a frame ``failed``.
-
-    ``data``: the training bytes, where they are not in the frame. An exception's text goes into ``detail``, but not
-    from ``serve``: it could carry validation bytes.
-    """
+def _send_state(port: Any, state: Any, code: str, **numbers: int) -> None:
+    tensors = state_tensors(state, code)
+    frame = {**numbers, **{f"state:{name}": to_frame(port, tensor) for name, tensor in tensors.items()}}
     try:
-        kind, request, tensors = read_frame(reader)
-        torch.set_num_threads(request["threads"])
-        if kind == "serve":
-            serve(request, tensors, reader, writer)
-        else:
-            answer = train(request, tensors, data) if kind == "train" else pack(request, tensors)
-            write_frame(writer, *answer)
-    except EOFError:
-        return
+        port.send(frame)
+    except (ValueError, struct.error):  # a name that UTF-8 doesn't have, or of 64 KiB
+        raise Failed(code) from None
+
+
+def _phase(port: Any, work: Callable[[Any, dict[str, Any], dict[str, Tensor]], None]) -> None:
+    """Do the work that the first frame asks for. Nothing of an exception but its class and line is told."""
+    items = port.receive()
+    request = json.loads(items.pop("request"))
+    torch.set_num_threads(request["threads"])
+    try:
+        work(port, request, {name.removeprefix("state:"): from_frame(item) for name, item in items.items()})
     except Failed as failure:
-        detail = {"detail": failure.detail} if kind != "serve" else {}
-        write_frame(writer, "failed", {"code": failure.code, **detail}, {})
+        port.send({"failed": failure.code, "error": failure.error[:100], "line": failure.line})

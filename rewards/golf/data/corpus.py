@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,29 +17,44 @@ from weightgym.rewards.contracts import TaskError
 from weightgym.rewards.golf.data.language import VERSION
 from weightgym.rewards.golf.data.stream import secret, secret_sha256, stream
 from weightgym.rewards.golf.profile import Profile
+from weightgym.rewards.sandbox import Sealed
 
 #: A row of the longest context that a solution may ask for, and the byte after it.
 LEAST_BYTES = 2048 + 1
+OTHER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Training and validation bytes, uint8 of shape (bytes,), read-only; ``origin`` is stored with every score."""
+    """Training and validation bytes, uint8 of shape (bytes,), read-only; ``origin`` is stored with every score.
+
+    ``other`` is text of the same kind that counts for nothing: the audit shows it behind secret places.
+    """
 
     train: npt.NDArray[np.uint8]
     val: npt.NDArray[np.uint8]
+    other: npt.NDArray[np.uint8]
     origin: dict[str, Any]
+
+    @functools.cached_property
+    def train_input(self) -> Sealed:
+        """The training bytes as the sandbox takes them, made once."""
+        sealed = Sealed(np.ascontiguousarray(self.train).data)
+        weakref.finalize(self, sealed.close)
+        return sealed
+
+
+@functools.lru_cache(8)
+def _language_corpus(profile: Profile, task: str, key: str) -> Corpus:
+    sizes = {"train": profile.train_bytes, "val": profile.val_bytes, "audit": OTHER_BYTES}
+    train, val, other = (stream(profile.name, task, split, key, size) for split, size in sizes.items())
+    origin = {"kind": "language", "generator": VERSION, "task": task, "secret_sha256": secret_sha256(key)}
+    return Corpus(train, val, other, origin | _measured(train, val))
 
 
 def language_corpus(profile: Profile, task: str) -> Corpus:
     """The text of a task, made with ``WEIGHTGYM_SECRET`` or the profile's public secret."""
-    key = secret(profile.public_secret)
-    train, val = (
-        stream(profile.name, task, split, key, size)
-        for split, size in (("train", profile.train_bytes), ("val", profile.val_bytes))
-    )
-    origin = {"kind": "language", "generator": VERSION, "task": task, "secret_sha256": secret_sha256(key)}
-    return Corpus(train, val, origin | _measured(train, val))
+    return _language_corpus(profile, task, secret(profile.public_secret))
 
 
 def file_corpus(profile: Profile, train: str | Path, val: str | Path) -> Corpus:
@@ -51,7 +68,7 @@ def file_corpus(profile: Profile, train: str | Path, val: str | Path) -> Corpus:
     if os.path.samefile(train, val):
         raise TaskError(f"--train-bytes and --val-bytes are both {train}: a model would be scored on what it has seen")
     scored = mapped[1][: profile.val_bytes]
-    return Corpus(mapped[0], scored, {"kind": "files", **_measured(mapped[0], scored)})
+    return Corpus(mapped[0], scored, mapped[0][-OTHER_BYTES:], {"kind": "files", **_measured(mapped[0], scored)})
 
 
 def _map(option: str, path: Path) -> npt.NDArray[np.uint8]:

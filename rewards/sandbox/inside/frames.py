@@ -1,7 +1,7 @@
 """The only format in which a phase and its parent talk: flat, typed, bounded; never pickle.
 
 A frame is ``b"WGF1"``, the length of its body (u64) and the body: one item after the other, each a kind (u8), the
-length of its name (u8), the name (ASCII) and a value. Numbers are little-endian.
+length of its name (u16), the name (UTF-8) and a value. Numbers are little-endian.
 
 =====  =======================================================================
 kind   value
@@ -56,8 +56,8 @@ def encode(items: Mapping[str, Any]) -> list[bytes | memoryview]:
     """
     parts: list[bytes | memoryview] = [b""]
     for name, value in items.items():
-        encoded = name.encode("ascii")
-        head = struct.pack("<B", len(encoded)) + encoded
+        encoded = name.encode()
+        head = struct.pack("<H", len(encoded)) + encoded
         if type(value) is int:
             parts.append(b"i" + head + struct.pack("<q", value))
         elif type(value) is float:
@@ -101,7 +101,7 @@ def decode(body: bytes | bytearray | memoryview) -> dict[str, Value]:
         if len(items) == MAX_ITEMS:
             raise FrameError("too many items")
         kind = bytes(reader.take(1))
-        name = _text(reader.take(reader.number("<B")), "ascii")
+        name = _text(reader.take(reader.number("<H")))
         if name in items:
             raise FrameError("a name comes twice")
         items[name] = _value(kind, reader)
@@ -116,7 +116,7 @@ def _value(kind: bytes, reader: _Reader) -> Value:
     if kind == b"b":
         return reader.take(reader.number("<Q"))
     if kind == b"s":
-        return _text(reader.take(reader.number("<Q")), "utf-8")
+        return _text(reader.take(reader.number("<Q")))
     if kind == b"t":
         return _tensor(reader)
     raise FrameError("unknown kind of item")
@@ -131,11 +131,11 @@ def _tensor(reader: _Reader) -> Tensor:
     return Tensor(name, shape, reader.take(math.prod(shape) * size))
 
 
-def _text(raw: memoryview, encoding: str) -> str:
+def _text(raw: memoryview) -> str:
     try:
-        return bytes(raw).decode(encoding)
+        return bytes(raw).decode()
     except UnicodeDecodeError:
-        raise FrameError(f"text is not {encoding}") from None
+        raise FrameError("text is not UTF-8") from None
 
 
 class _Reader:

@@ -110,16 +110,17 @@ def _phase(
     mapped: int,
 ) -> None:
     """The phase's own process: confine it, then run the runner's function."""
+    policy = config["policy"] | request["limits"]
     try:
         os.setsid()  # kill(0) and kill(getppid()) reach nobody
         kept = _only(descriptors[1:], started)
         isolate.fresh_signals()
         os.chdir(request["directory"])
         if config["unsafe"]:
-            isolate.limit(config["policy"], mapped)
+            isolate.limit(policy, mapped)
         else:
-            isolate.hide_proc(config["policy"])
-            isolate.confine(config["policy"], mapped)
+            isolate.hide_proc(policy)
+            isolate.confine(policy, mapped)
         function = getattr(runner, request["function"])
     except BaseException:
         os.write(kept[-1], traceback.format_exc()[-8000:].encode())
