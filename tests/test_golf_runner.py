@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -11,13 +12,17 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from golf_evaluation import CORPUS, PROFILE, TINY, TRAIN, VALIDATION, candidate, evaluate, train
+from golf_evaluation import CORPUS, DEFAULT, PROFILE, TINY, TRAIN, VALIDATION, candidate, evaluate, train
 from torch import Tensor
 
 from weightgym.rewards.golf import runner
 from weightgym.rewards.golf.check import check
-from weightgym.rewards.golf.phases import PhaseFault
-from weightgym.rewards.golf.profile import Budget, Schedule
+from weightgym.rewards.golf.config import DEFAULTS
+from weightgym.rewards.golf.data.corpus import language_corpus
+from weightgym.rewards.golf.evaluate import RUNNER, policy
+from weightgym.rewards.golf.phases import Candidate, PhaseFault
+from weightgym.rewards.golf.profile import Budget, Hardware, Schedule, profile
+from weightgym.rewards.sandbox import Sandbox
 
 
 class Plain:
@@ -56,7 +61,7 @@ class Plain:
     def norm(x: Tensor, gain: Tensor) -> Tensor:
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * gain
 
-    def fit(self, data: bytes) -> None:
+    def fit(self, data: bytes, ranks: int = 1) -> None:
         tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
         length = self.config["seq_len"]
         for weight in self.all:
@@ -64,7 +69,7 @@ class Plain:
         optimizer = torch.optim.AdamW(
             self.all, lr=1.0, betas=(0.9, 0.95), weight_decay=self.config["weight_decay"], foreach=False
         )
-        draws = torch.Generator().manual_seed(10_000)
+        draws = [torch.Generator().manual_seed(10_000 + rank) for rank in range(ranks)]
         for step in range(self.steps):
             factor = min(1.0, (step + 1) / self.config["warmup_steps"])
             down = step - (self.steps - self.config["warmdown_steps"])
@@ -72,7 +77,9 @@ class Plain:
                 part = (down + 1) / self.config["warmdown_steps"]
                 factor = 0.1 + 0.9 * (1 + math.cos(math.pi * part)) / 2
             optimizer.param_groups[0]["lr"] = self.config["learning_rate"] * factor
-            starts = torch.randint(0, len(tokens) - length - 1, (self.rows,), generator=draws).tolist()
+            rows = (self.rows // ranks,)
+            drawn = [torch.randint(0, len(tokens) - length - 1, rows, generator=own) for own in draws]
+            starts = torch.cat(drawn).tolist()
             block = torch.stack([tokens[start : start + length + 1] for start in starts])
             optimizer.zero_grad()
             torch.autograd.backward(F.cross_entropy(self.logits(block[:, :-1]).flatten(0, 1), block[:, 1:].flatten()))
@@ -91,8 +98,12 @@ class Plain:
         tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
         length = self.config["seq_len"]
         count = (len(tokens) - 1) // length
-        logits = self.logits(tokens[: count * length].view(count, length))
-        return float(F.cross_entropy(logits.flatten(0, 1), tokens[1 : count * length + 1])) / math.log(2)
+        rows, after = tokens[: count * length].view(count, length), tokens[1 : count * length + 1].view(count, length)
+        nats = 0.0
+        for first in range(0, count, 64):
+            logits = self.logits(rows[first : first + 64]).flatten(0, 1)
+            nats += float(F.cross_entropy(logits, after[first : first + 64].flatten(), reduction="sum"))
+        return nats / float(count * length) / math.log(2)
 
 
 def test_the_default_scores_as_a_plain_loop_does() -> None:
@@ -112,6 +123,33 @@ def test_the_default_scores_as_a_plain_loop_does() -> None:
     assert result.claimed_bytes is not None
     assert 0.8 * parameters < result.audited_bytes <= 1.02 * result.claimed_bytes < 1.02 * parameters
     assert result.artifact_bytes == max(result.audited_bytes, result.claimed_bytes) + len(TINY)
+
+
+@pytest.mark.nightly
+def test_the_default_of_the_full_profile_scores_as_a_plain_loop_does() -> None:
+    """About ten minutes of one core on each side."""
+    torch.set_num_threads(1)
+    full = profile("golf-full-v1")
+    corpus = language_corpus(full, "lang/0")
+    plain = Plain(dict(DEFAULTS), 64, 80)
+    plain.fit(corpus.train.tobytes())
+    plain.quantise()
+    cpu = dataclasses.replace(full, name="test-full", clock="cpu", gpus=0)
+    result = evaluate(DEFAULT, cpu, corpus)
+    assert result.val_bpb == pytest.approx(plain.bits(corpus.val.tobytes()), abs=1e-3)
+
+
+def test_two_ranks_train_as_one_on_the_rows_of_both() -> None:
+    """What runs on several GPUs, here with gloo on the CPU."""
+    torch.set_num_threads(1)
+    config = dict(check(TINY).config) | {"warmup_steps": 2, "warmdown_steps": 2}
+    plain = Plain(config, 8, 6)
+    plain.fit(TRAIN, ranks=2)
+    two = Hardware("cpu", ranks=2)
+    with Sandbox(policy(PROFILE, two), RUNNER) as sandbox:
+        state = Candidate(sandbox, TINY, config, two).train(CORPUS.train_input, Schedule(6, 1024, 2, 2), Budget(60))
+    torch.testing.assert_close(torch.tensor(state["token_emb.weight"].array), plain.embedding, rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.tensor(state["pos_emb"].array[0]), plain.positions, rtol=0, atol=1e-5)
 
 
 def test_dropout_and_no_clipping() -> None:

@@ -68,7 +68,9 @@ def test_verdicts(machine: str) -> None:
     )
     assert verdict(several, audit, execve) == ALLOW
     families = [family for family in range(64) if verdict(several, audit, socket, family) == ALLOW]
-    assert families == [1, 2]
+    assert families == [1, 2, 16]
+    assert verdict(several, audit, socket, 16, 3, 0) == ALLOW
+    assert all(verdict(several, audit, socket, 16, 3, protocol) == EPERM for protocol in range(1, 32))
     assert verdict(several, audit, socket, 2 | 2**32) == ALLOW  # the kernel reads 32 bits of it, too
     assert verdict(single, audit, ioctl, 0, 0x5412) == EPERM
     assert verdict(single, audit, ioctl, 0, 0x5401) == verdict(gpu, audit, ioctl, 0, 0xC020462A) == ALLOW

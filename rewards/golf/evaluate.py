@@ -67,9 +67,10 @@ class Evaluator:
         self.profile = profile
         self.hardware = profile.hardware(len(gpus))
         self.fingerprint = fingerprint(self.hardware, gpus)
+        self.warm = warm
         self.jobs = jobs or (cores() if self.hardware.device == "cpu" else 1)
         self._slots = threading.BoundedSemaphore(self.jobs)
-        self._sandbox = Sandbox(_policy(profile, self.hardware), RUNNER, warm=warm, unsafe=unsafe)
+        self._sandbox = Sandbox(policy(profile, self.hardware), RUNNER, warm=warm, unsafe=unsafe)
 
     def evaluate(self, raw: bytes, corpus: Corpus) -> Result:
         """Evaluate a ``solution.py``. Every fault of the candidate is a ``buggy`` result.
@@ -206,7 +207,8 @@ def fingerprint(hardware: Hardware, gpus: tuple[str, ...]) -> dict[str, Any]:
     return found | ({"gpus": list(gpus[: hardware.ranks])} if hardware.device == "cuda" else {})
 
 
-def _policy(profile: Profile, hardware: Hardware) -> SandboxPolicy:
+def policy(profile: Profile, hardware: Hardware) -> SandboxPolicy:
+    """The sandbox of a profile's phases; each has its CPU and wall limits from its budget."""
     logits = (profile.val_bytes + 4 * 64 * 2048) * 256 * 4  # of a view: rows, probes and filling
     several = hardware.ranks > 1
     names = (("GLOO_SOCKET_IFNAME", "lo"), ("NCCL_SOCKET_IFNAME", "lo")) if several else ()

@@ -32,9 +32,9 @@ class SandboxPolicy:
     descriptors: int = 128
     #: Bytes that the parent reads from a phase, all frames together.
     output_bytes: int = 256 * _MIB
-    #: May fork and exec, use sockets (AF_INET, AF_UNIX) in a network of its own with nobody else in it, and has a
-    #: ``/dev/shm`` (as large as ``/tmp``). Memory and files are limited for each process, and CPU time is only known
-    #: for those that live or were waited for: the wall clock is what bounds such a phase.
+    #: May fork and exec, use sockets (AF_INET, AF_UNIX; netlink only to list interfaces) in a network of its own with
+    #: nobody else in it, and has a ``/dev/shm`` (as large as ``/tmp``). Memory and files are limited for each process,
+    #: and CPU time is only known for those that live or were waited for: the wall clock is what bounds such a phase.
     multiprocess: bool = False
     #: NVIDIA's devices and libraries.
     gpu: bool = False

@@ -69,7 +69,8 @@ _NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000
 _FCNTL_DENIED = (8, 10, 15, 1024, 1026, 1031)
 #: TCGETS and TIOCGWINSZ (isatty), FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-_AF_UNIX, _AF_INET = 1, 2
+_AF_UNIX, _AF_INET, _AF_NETLINK = 1, 2, 16
+_NETLINK_ROUTE = 0
 
 _LOAD, _EQUAL, _GREATER, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
@@ -106,7 +107,7 @@ def program(machine: str, *, multiprocess: bool = False, gpu: bool = False) -> b
     code += _when(closer["fcntl"], _one_of(1, _FCNTL_DENIED, _EPERM, otherwise=_ALLOW))
     code += _when(closer["ioctl"], [(_RETURN, 0, 0, _ALLOW)] if gpu else _one_of(1, _IOCTL_ALLOWED, _ALLOW))
     if multiprocess:
-        code += _when(closer["socket"], _one_of(0, (_AF_UNIX, _AF_INET), _ALLOW))
+        code += _when(closer["socket"], _sockets())
         code += _when(closer["socketpair"], _one_of(0, (_AF_UNIX,), _ALLOW))
     code += [(_GREATER, 0, 1, _NEWEST), (_RETURN, 0, 0, _ENOSYS), (_RETURN, 0, 0, _EPERM)]
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in code)
@@ -149,6 +150,14 @@ def _one_of(argument: int, values: tuple[int, ...], verdict: int, otherwise: int
     for value in values:
         block += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, verdict)]
     return [*block, (_RETURN, 0, 0, otherwise)]
+
+
+def _sockets() -> list[_Instruction]:
+    """AF_UNIX and AF_INET; and NETLINK_ROUTE, by which gloo and NCCL list the interfaces of the phase's own network."""
+    block: list[_Instruction] = [(_LOAD, 0, 0, 16)]
+    for family in (_AF_UNIX, _AF_INET):
+        block += [(_EQUAL, 0, 1, family), (_RETURN, 0, 0, _ALLOW)]
+    return [*block, *_when(_AF_NETLINK, _one_of(2, (_NETLINK_ROUTE,), _ALLOW)), (_RETURN, 0, 0, _EPERM)]
 
 
 def _clone(multiprocess: bool) -> list[_Instruction]:
