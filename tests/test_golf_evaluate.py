@@ -13,9 +13,10 @@ import pytest
 from golf_evaluation import CORPUS, DEFAULT, PROFILE, SHORT, TINY, evaluate, evaluator
 
 from weightgym.rewards.contracts import SandboxError
-from weightgym.rewards.golf import evaluate as module
 from weightgym.rewards.golf.data.corpus import Corpus
-from weightgym.rewards.golf.evaluate import Evaluator, shared
+from weightgym.rewards.golf.evaluate import Evaluator
+from weightgym.rewards.golf.evaluators import shared
+from weightgym.rewards.golf.reading import VERSION
 from weightgym.rewards.golf.report import Result
 from weightgym.rewards.golf.schedule import evaluate_all
 from weightgym.rewards.sandbox import Sandbox
@@ -52,7 +53,7 @@ def test_a_result_tells_all_and_repeats() -> None:
     assert set(result.cpu_s) == set(result.phase_s) == {"train", "pack", "serve", "audit"}
     assert sum(result.cpu_s.values()) < 10
     assert 0 < max(result.phase_s.values()) < result.runtime_s
-    assert (result.profile, result.evaluator, result.corpus) == ("test-short", module.VERSION, {"kind": "words"})
+    assert (result.profile, result.evaluator, result.corpus) == ("test-short", VERSION, {"kind": "words"})
     assert result.fingerprint["device"] == "cpu"
     assert result.fingerprint["torch"]
     assert result.method_profile == ("architecture_shape",)

@@ -109,7 +109,7 @@ def test_no_sandbox_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
         raise SandboxError("no bwrap found")
 
     monkeypatch.setattr(sandbox, "find_sandbox", nothing)
-    monkeypatch.setattr("weightgym.rewards.golf.evaluate._shared", {})
+    monkeypatch.setattr("weightgym.rewards.golf.evaluators._shared", {})
     found = score(TASK, f"```python\n{DEFAULT.decode()}```", profile=SMOKE)
     assert (found.status, found.reward) == ("error", None)
 

@@ -6,11 +6,8 @@ phase; the bytes of the artifact are counted here, and so are the bits: from the
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import importlib.metadata
 import math
-import os
 import secrets
 import threading
 import time
@@ -21,22 +18,18 @@ from typing import Any, Self
 
 from weightgym.rewards.golf import artifact
 from weightgym.rewards.golf.audit import BFLOAT16, FLOAT32, Verdict, audit
-from weightgym.rewards.golf.check import Solution, check
+from weightgym.rewards.golf.check import Solution
 from weightgym.rewards.golf.data.corpus import Corpus
 from weightgym.rewards.golf.errors import SolutionError
-from weightgym.rewards.golf.gate import judge as judge_source
-from weightgym.rewards.golf.method import method_profile
 from weightgym.rewards.golf.phases import Candidate, PhaseFault
 from weightgym.rewards.golf.profile import Hardware, Profile
-from weightgym.rewards.golf.profile import profile as find_profile
-from weightgym.rewards.golf.report import FindingRow, Result
+from weightgym.rewards.golf.reading import read, refusal, result
+from weightgym.rewards.golf.report import Result
 from weightgym.rewards.golf.tensors import State
 from weightgym.rewards.golf.views import Plan
 from weightgym.rewards.machine import cores, cpu_name, gpu_names
-from weightgym.rewards.sandbox import Sandbox, SandboxPolicy, unsafe_allowed
+from weightgym.rewards.sandbox import Sandbox, SandboxPolicy
 
-#: Changes with everything that a number of a result could depend on.
-VERSION = "golf-eval-1"
 RUNNER = Path(__file__).parent / "runner.py"
 _MIB = 1 << 20
 _AUDIT_TEXTS = {
@@ -81,31 +74,13 @@ class Evaluator:
         with self._slots:
             started = time.perf_counter()
             course = _Course(self, raw, corpus)
-            try:
-                facts = course.run()
-            except SolutionError as error:
-                return self.refused(error, corpus, raw)
-            except PhaseFault as fault:
-                facts = {"phase": fault.phase, "reason": fault.reason, "message": fault.message}
+            facts = course.run()
             facts["runtime_s"] = round(time.perf_counter() - started, 3)
-            return self._result(raw, corpus, course.known() | facts)
+            return result(raw, corpus, self.profile, facts, self.fingerprint)
 
     def refused(self, error: SolutionError, corpus: Corpus, raw: bytes = b"") -> Result:
         """The result of a solution that can't be run, or of an answer without one."""
-        where = "" if error.line is None else f" (line {error.line})"
-        return self._result(raw, corpus, {"phase": "check", "reason": error.code, "message": f"{error.message}{where}"})
-
-    def _result(self, raw: bytes, corpus: Corpus, facts: dict[str, Any]) -> Result:
-        return Result(
-            status="buggy" if "reason" in facts else "ok",
-            source_bytes=len(raw),
-            source_sha256=hashlib.sha256(raw).hexdigest(),
-            profile=self.profile.name,
-            evaluator=VERSION,
-            corpus=corpus.origin,
-            fingerprint=self.fingerprint,
-            **facts,
-        )
+        return result(raw, corpus, self.profile, refusal(error), self.fingerprint)
 
     def start(self, solution: Solution) -> Candidate:
         """The candidate, before its first phase."""
@@ -131,24 +106,21 @@ class _Course:
     evaluator: Evaluator
     raw: bytes
     corpus: Corpus
-    solution: Solution | None = None
     candidate: Candidate | None = None
-    gate: dict[str, Any] | None = None
     books: artifact.Account | None = None
 
     def run(self) -> dict[str, Any]:
-        """The end of the result: ``val_bpb``, or a reason.
+        """The fields of the result: ``val_bpb``, or a reason."""
+        solution, facts = read(self.raw)
+        if solution is None:
+            return facts
+        try:
+            end = self._run(solution)
+        except PhaseFault as fault:
+            end = {"phase": fault.phase, "reason": fault.reason, "message": fault.message}
+        return facts | self._used() | end
 
-        Raises:
-            SolutionError, PhaseFault: the candidate's.
-        """
-        self.solution = solution = check(self.raw)
-        judged = judge_source(solution)
-        findings = tuple(FindingRow.model_validate(finding) for finding in judged.findings)
-        self.gate = {"verdict": judged.verdict, "findings": findings}
-        if judged.verdict == "illegal":
-            first = judged.findings[0]
-            return {"phase": "gate", "reason": "illegal", "message": f"{first.text} (line {first.line})"}
+    def _run(self, solution: Solution) -> dict[str, Any]:
         self.candidate = candidate = self.evaluator.start(solution)
         training, after = self.evaluator.profile.budgets(self.evaluator.hardware)
         trained = candidate.train(self.corpus.train_input, self._schedule(solution), training)
@@ -183,14 +155,12 @@ class _Course:
         second = candidate.serve("audit", state, after, secrets.randbits(62))
         return audit(plan, first, second, tolerance)
 
-    def known(self) -> dict[str, Any]:
-        """Fields of the result so far."""
-        found: dict[str, Any] = dict(self.gate or {})
-        if self.solution is not None:
-            found |= {"config": dict(self.solution.config), "method_profile": method_profile(self.solution)}
+    def _used(self) -> dict[str, Any]:
+        """What the phases have used, and the bytes, as far as they are known."""
+        found: dict[str, Any] = {}
         if self.candidate is not None:
             one = self.candidate
-            found |= {"phase_s": one.wall_s, "cpu_s": one.cpu_s, "param_count": one.parameters}
+            found = {"phase_s": one.wall_s, "cpu_s": one.cpu_s, "param_count": one.parameters}
         if self.books is not None:
             books = self.books
             found |= {"claimed_bytes": books.claimed, "audited_bytes": books.audited, "artifact_bytes": books.total}
@@ -223,27 +193,3 @@ def policy(profile: Profile, hardware: Hardware) -> SandboxPolicy:
         gpu=hardware.device == "cuda",
         environment=(*SandboxPolicy().environment, *names),
     )
-
-
-_shared: dict[tuple[str, bool, int], Evaluator] = {}
-_lock = threading.Lock()
-
-
-def shared(name: str) -> Evaluator:
-    """This process's evaluator of a profile, made on first use. Without a sandbox if the user allows that.
-
-    Raises:
-        TaskError: there is no such profile.
-        SandboxError: see ``Evaluator``.
-    """
-    key = name, unsafe_allowed(), os.getpid()  # a fork must not share its parent's sandbox
-    with _lock:
-        if key not in _shared:
-            _shared[key] = Evaluator(find_profile(name), unsafe=key[1])
-        return _shared[key]
-
-
-@atexit.register
-def _close_shared() -> None:
-    for evaluator in _shared.values():
-        evaluator.close()

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 from weightgym.rewards.contracts import SandboxError
 from weightgym.rewards.golf.data.corpus import Corpus
-from weightgym.rewards.golf.evaluate import Evaluator
+from weightgym.rewards.golf.evaluators import Evaluates
 from weightgym.rewards.golf.report import Result
 
 Id = TypeVar("Id", bound=Hashable)
 
 
 def evaluate_all(
-    evaluator: Evaluator, candidates: Iterable[tuple[Id, bytes]], corpus: Corpus
+    evaluator: Evaluates, candidates: Iterable[tuple[Id, bytes]], corpus: Corpus
 ) -> Iterator[tuple[Id, Result | SandboxError]]:
     """Evaluate candidates, ``evaluator.jobs`` at a time, each by an id of its own.
 

@@ -10,7 +10,7 @@ from weightgym.rewards.golf.answer import find_solution
 from weightgym.rewards.golf.data.corpus import Corpus, language_corpus
 from weightgym.rewards.golf.data.language import VERSION as GENERATOR
 from weightgym.rewards.golf.errors import SolutionError
-from weightgym.rewards.golf.evaluate import Evaluator, shared
+from weightgym.rewards.golf.evaluators import Evaluates, shared
 from weightgym.rewards.golf.profile import DEFAULT
 from weightgym.rewards.golf.profile import profile as find_profile
 from weightgym.rewards.golf.report import Result
@@ -47,7 +47,7 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
     return scored(results, profile=profile, seconds=_since(started))
 
 
-def attempt(evaluator: Evaluator, text: str, corpus: Corpus) -> Result:
+def attempt(evaluator: Evaluates, text: str, corpus: Corpus) -> Result:
     """Evaluate the solution in one answer.
 
     Raises:
