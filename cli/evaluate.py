@@ -11,7 +11,8 @@ from weightgym.cli.backend_options import PolicyCommand
 from weightgym.cli.evaluation_plot import plot_evaluations
 from weightgym.cli.evaluation_report import print_report, report_json
 from weightgym.cli.rollout_options import Plan, exit_on_faults, make_rollouts, rollout_options
-from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
+from weightgym.cli.snapshot_options import snapshot_options
+from weightgym.cli.unsafe_option import unsafe_option
 from weightgym.envs import registry
 from weightgym.rewards.contracts import TaskError
 from weightgym.rollouts import evaluation

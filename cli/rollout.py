@@ -9,7 +9,8 @@ import click
 
 from weightgym.cli.backend_options import PolicyCommand
 from weightgym.cli.rollout_options import Made, Plan, exit_on_faults, make_rollouts, rollout_options
-from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
+from weightgym.cli.snapshot_options import snapshot_options
+from weightgym.cli.unsafe_option import unsafe_option
 
 _EPILOG = """\b
 Examples:

@@ -16,7 +16,8 @@ import click
 from weightgym.cli.console import DEFAULT_ENV
 from weightgym.cli.score_answer import score_answer
 from weightgym.cli.score_file import FileOptions, score_file
-from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
+from weightgym.cli.snapshot_options import snapshot_options
+from weightgym.cli.unsafe_option import unsafe_option
 from weightgym.rewards.machine import cores
 
 _EPILOG = """\b
@@ -66,7 +67,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     "--scorer",
     type=click.Choice(["native", "snapshot"]),
     help="With --snapshot: grade with our own loop and policy (native, the default) or with the snapshot's verify.py "
-    "(profile wpb-published). Both need --unsafe for games of the snapshot.",
+    "(profile wpb-published).",
 )
 @click.option("--task", help="INPUT is one plain answer to this task, scored here and printed.")
 @click.option("--env", help=f"The environment of --task. Default: {DEFAULT_ENV}.")
@@ -121,11 +122,11 @@ def _profile(profile: str | None, scorer: str | None) -> str | None:
     if scorer is None:
         return profile
     from weightgym.rewards.weight_program.snapshot import layout
-    from weightgym.rewards.weight_program.snapshot.process import require_unsafe
+    from weightgym.rewards.weight_program.snapshot.process import require_sandbox
 
     if layout.current() is None:
         raise click.UsageError(f"--scorer {scorer} needs --snapshot DIR")
-    require_unsafe()
+    require_sandbox()
     wanted, other = ("wpb-v1", "wpb-published") if scorer == "native" else ("wpb-published", "wpb-v1")
     if profile is None:
         return wanted

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-Command = Callable[..., Any]
+from weightgym.cli.unsafe_option import Command, environment_kept
 
 
 def snapshot_options(function: Command) -> Command:
@@ -39,7 +36,7 @@ def snapshot_options(function: Command) -> Command:
         from weightgym.cli.tasks import find_task
         from weightgym.rewards.weight_program.snapshot import layout
 
-        with _environment_kept():
+        with environment_kept():
             layout.choose(snapshot, tasks_sha256=snapshot_sha256)
             find_task.cache_clear()
             try:
@@ -48,35 +45,3 @@ def snapshot_options(function: Command) -> Command:
                 find_task.cache_clear()
 
     return run
-
-
-def unsafe_option(function: Command) -> Command:
-    """Add ``--unsafe``, which lets the snapshot's own code run."""
-
-    @click.option(
-        "--unsafe",
-        is_flag=True,
-        help="Let the snapshot's own Python code (its games, its verify.py) run without a sandbox, with your rights "
-        "(or set WEIGHTGYM_UNSAFE=1).",
-    )
-    @functools.wraps(function)
-    def run(*args: Any, unsafe: bool, **kwargs: Any) -> Any:
-        from weightgym.rewards.weight_program.snapshot.process import UNSAFE_VARIABLE
-
-        with _environment_kept():
-            if unsafe:
-                os.environ[UNSAFE_VARIABLE] = "1"
-            return function(*args, **kwargs)
-
-    return run
-
-
-@contextmanager
-def _environment_kept() -> Iterator[None]:
-    """Choices hold for one command: they reach worker processes through the environment, and end with it."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

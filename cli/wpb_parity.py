@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weightgym.cli.snapshot_options import snapshot_options, unsafe_option
+from weightgym.cli.snapshot_options import snapshot_options
+from weightgym.cli.unsafe_option import unsafe_option
 
 if TYPE_CHECKING:
     from weightgym.cli.score_rows import Row
     from weightgym.rewards.contracts import Score
 
 
-@click.command(epilog="Example: weightgym wpb parity answers.jsonl --snapshot wpb-data --unsafe --episodes 100")
+@click.command(epilog="Example: weightgym wpb parity answers.jsonl --snapshot wpb-data --episodes 100")
 @click.argument("answers", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--episodes", type=click.IntRange(1, 1000), default=1000, show_default=True, help="Only the first N seeds."
@@ -36,11 +37,11 @@ def parity(answers: Path, episodes: int, workers: int | None) -> None:
     from weightgym.rewards.batch import ScoreItem, score_batch
     from weightgym.rewards.machine import cores
     from weightgym.rewards.weight_program.snapshot import layout
-    from weightgym.rewards.weight_program.snapshot.process import require_unsafe
+    from weightgym.rewards.weight_program.snapshot.process import require_sandbox
 
     if layout.current() is None:
         raise click.UsageError("parity compares with a snapshot's scorer: give --snapshot DIR")
-    require_unsafe()
+    require_sandbox()
     rows = {row.line: row for row in _rows(answers)}
     if not rows:
         raise click.ClickException(f"{answers} has no rows to compare")

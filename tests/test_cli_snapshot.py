@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from snapshot_fixture import COIN, LEAK, VERIFY, digest, write_digests, write_snapshot
 
 from weightgym.cli.main import cli
+from weightgym.rewards.sandbox import support
 from weightgym.rewards.weight_program.snapshot import layout, process
 
 ANSWER = "```edits\nb3[3] = 1\nW1[5, 3] = 0.7\nW2[3, 2] = 1.5\nW3[2, 5] = 2\n```"
@@ -28,6 +29,7 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
     """The options that choose a snapshot."""
     for name in ("WEIGHTGYM_SNAPSHOT", "WEIGHTGYM_SNAPSHOT_SHA256", "WEIGHTGYM_UNSAFE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WEIGHTGYM_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "snapshot"
     yield ("--snapshot", str(folder), "--snapshot-sha256", write_snapshot(folder))
     process.close_all()
@@ -75,39 +77,46 @@ def test_choosing_by_the_environment(snapshot: tuple[str, ...], monkeypatch: pyt
 def test_a_file_is_scored(snapshot: tuple[str, ...], tmp_path: Path, options: list[str], profile: str) -> None:
     tasks = ["synth/coin_walk", "synth/leak_plug", "original/breakout"]
     rows = write_rows(tmp_path / "a.jsonl", [(task, ANSWER) for task in tasks])
-    result = run("score", rows, *snapshot, "--unsafe", *options)
+    result = run("score", rows, *snapshot, *options)
     assert result.exit_code == 0, result.output
     scores = [json.loads(line)["score"] for line in (tmp_path / "a.scored.jsonl").read_text().splitlines()]
     assert [(score["status"], score["profile"]) for score in scores] == [("ok", profile)] * 3
     assert all(score["reward"] > 0 for score in scores)
 
 
-def test_foreign_code_needs_unsafe(snapshot: tuple[str, ...], tmp_path: Path) -> None:
+def test_without_a_sandbox_foreign_code_needs_unsafe(
+    snapshot: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(support, "find_bwrap", lambda: None)
+    support.find_sandbox.cache_clear()
     rows = write_rows(tmp_path / "a.jsonl", [("synth/coin_walk", ANSWER)])
-    for scorer in ("native", "snapshot"):
-        result = run("score", rows, *snapshot, "--scorer", scorer)
-        assert result.exit_code == 1
-        assert "say --unsafe" in result.output
-        assert not (tmp_path / "a.scored.jsonl").exists()
-    result = run("score", rows, *snapshot)  # no scorer named: told by row, without a reward
-    assert result.exit_code == 1
-    assert json.loads((tmp_path / "a.scored.jsonl").read_text())["score"]["reward"] is None
+    try:
+        for scorer in ("native", "snapshot"):
+            result = run("score", rows, *snapshot, "--scorer", scorer)
+            assert result.exit_code == 1
+            assert "no bwrap found" in result.output
+            assert "--unsafe runs it without a sandbox" in result.output
+            assert not (tmp_path / "a.scored.jsonl").exists()
+        assert "--unsafe" in run("wpb", "parity", rows, *snapshot).output
+        result = run("score", rows, *snapshot, "--scorer", "snapshot", "--profile", "wpb-v1-e5", "--unsafe")
+        assert result.exit_code == 0, result.output
+    finally:
+        support.find_sandbox.cache_clear()
     assert run("score", rows, "--scorer", "snapshot").exit_code == 2
 
 
 def test_a_scorer_and_a_profile_that_exclude_each_other(snapshot: tuple[str, ...], tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "a.jsonl", [("synth/coin_walk", ANSWER)])
-    result = run("score", rows, *snapshot, "--unsafe", "--scorer", "native", "--profile", "wpb-published")
+    result = run("score", rows, *snapshot, "--scorer", "native", "--profile", "wpb-published")
     assert result.exit_code == 2
     assert "leave one out" in result.output
 
 
 def test_parity_tells_every_difference(snapshot: tuple[str, ...], tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "a.jsonl", [("synth/coin_walk", ANSWER), ("original/breakout", ANSWER)])
-    result = run("wpb", "parity", rows, *snapshot, "--unsafe", "--episodes", "20")
+    result = run("wpb", "parity", rows, *snapshot, "--episodes", "20")
     assert result.exit_code == 0, result.output
     assert "2 of 2 rows agree over 20 episodes" in result.output
-    assert "--unsafe" in run("wpb", "parity", rows, *snapshot).output
     assert run("wpb", "parity", rows).exit_code == 2
 
     folder = Path(snapshot[1])  # a scorer that counts differently, and one answer that only ours can read
@@ -115,7 +124,7 @@ def test_parity_tells_every_difference(snapshot: tuple[str, ...], tmp_path: Path
     write_digests(folder)
     write_rows(rows, [("synth/coin_walk", ANSWER), ("synth/leak_plug", "```edits\nb1[0:2] = 1\n```")])
     layout.load.cache_clear()
-    result = run("wpb", "parity", rows, *snapshot, "--unsafe", "--episodes", "20")
+    result = run("wpb", "parity", rows, *snapshot, "--episodes", "20")
     assert result.exit_code == 1
     assert "0 of 2 rows agree" in result.output
     assert result.output.count("synth/coin_walk") == 2
@@ -125,7 +134,7 @@ def test_parity_tells_every_difference(snapshot: tuple[str, ...], tmp_path: Path
 def test_commands_that_can_t_use_a_snapshot_say_so(snapshot: tuple[str, ...], tmp_path: Path) -> None:
     assert run("tasks", *snapshot[2:]).exit_code == 2
     (tmp_path / "empty.jsonl").write_text("")
-    assert "no rows to compare" in run("wpb", "parity", tmp_path / "empty.jsonl", *snapshot, "--unsafe").output
+    assert "no rows to compare" in run("wpb", "parity", tmp_path / "empty.jsonl", *snapshot).output
     (tmp_path / "a.md").write_text(ANSWER)
     layout.choose(Path(snapshot[1]), tasks_sha256=snapshot[3])
     try:
@@ -138,13 +147,13 @@ def test_commands_that_can_t_use_a_snapshot_say_so(snapshot: tuple[str, ...], tm
 
 def test_a_resumed_file_is_not_mixed_from_two_datasets(snapshot: tuple[str, ...], tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "a.jsonl", [("synth/coin_walk", ANSWER)])
-    assert run("score", rows, *snapshot, "--unsafe").exit_code == 0
+    assert run("score", rows, *snapshot).exit_code == 0
     before = (tmp_path / "a.scored.jsonl").read_text()
-    assert run("score", rows, *snapshot, "--unsafe", "--resume").exit_code == 0
+    assert run("score", rows, *snapshot, "--resume").exit_code == 0
     assert (tmp_path / "a.scored.jsonl").read_text() == before  # kept
     other = tmp_path / "other"
     sha = write_snapshot(other, {"coin_walk": COIN.replace("SCORE_CAP = 20", "SCORE_CAP = 10"), "leak_plug": LEAK})
-    done = run("score", rows, "--snapshot", other, "--snapshot-sha256", sha, "--unsafe", "--resume")
+    done = run("score", rows, "--snapshot", other, "--snapshot-sha256", sha, "--resume")
     assert done.exit_code == 0, done.output
     (score,) = [json.loads(line)["score"] for line in (tmp_path / "a.scored.jsonl").read_text().splitlines()]
     assert score["metrics"]["cap"] == 10

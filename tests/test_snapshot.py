@@ -29,25 +29,18 @@ IDS = ("synth/coin_walk", "original/breakout", "synth/leak_plug")
 
 
 @pytest.fixture
-def no_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_snapshot(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in ("WEIGHTGYM_SNAPSHOT", "WEIGHTGYM_SNAPSHOT_SHA256", "WEIGHTGYM_UNSAFE"):
         monkeypatch.setenv(name, "")
+    monkeypatch.setenv("WEIGHTGYM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.fixture
 def snapshot(tmp_path: Path, no_snapshot: None) -> Iterator[Path]:
-    """A chosen snapshot; its code may not run."""
+    """A chosen snapshot."""
     layout.choose(tmp_path, tasks_sha256=write_snapshot(tmp_path))
     yield tmp_path
     layout.choose(None)
-    process.close_all()
-
-
-@pytest.fixture
-def unsafe(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A chosen snapshot whose code may run."""
-    monkeypatch.setenv("WEIGHTGYM_UNSAFE", "1")
-    return snapshot
 
 
 def test_tasks_have_all_fields(snapshot: Path) -> None:
@@ -71,7 +64,7 @@ def test_built_in_games_can_still_be_asked_for(snapshot: Path) -> None:
     assert SOURCE.task("builtin/wall_rally").split == "train"
 
 
-def test_the_environment_trains_on_the_snapshot(unsafe: Path) -> None:
+def test_the_environment_trains_on_the_snapshot(snapshot: Path) -> None:
     env = WeightProgramEnv(split="train", profile="wpb-v1-e5")
     prompt, info = env.reset(seed=1)
     assert info["task"] in ("synth/coin_walk", "synth/leak_plug")
@@ -153,13 +146,6 @@ def test_a_task_of_another_snapshot_is_refused(snapshot: Path) -> None:
         score(SOURCE.task("original/breakout"), ANSWER, profile="wpb-published")
 
 
-@pytest.mark.parametrize("rules", ["wpb-v1-e5", "wpb-published-e5"])
-def test_foreign_code_runs_only_when_allowed(snapshot: Path, rules: str) -> None:
-    result = score(SOURCE.task("synth/coin_walk"), ANSWER, profile=rules)
-    assert (result.status, result.reward) == ("error", None)
-    assert "--unsafe" in result.reason
-
-
 def play_slowly(make: Callable[[], Any], answer: str, episodes: int) -> tuple[float, float]:
     """Mean score and length of a MinAtar-like game, step by step in Python."""
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors(parse_edits(answer).weights).items()}
@@ -179,8 +165,8 @@ def play_slowly(make: Callable[[], Any], answer: str, episodes: int) -> tuple[fl
 
 
 @pytest.mark.parametrize("game", ["coin_walk", "leak_plug"])
-def test_native_scores_are_the_slow_ones(unsafe: Path, game: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (unsafe / "runtime" / "minatar_synth" / "games" / f"{game}.py").read_text()
+def test_native_scores_are_the_slow_ones(snapshot: Path, game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (snapshot / "runtime" / "minatar_synth" / "games" / f"{game}.py").read_text()
     namespace: dict[str, Any] = {}
     exec(text, namespace)  # our own fixture
     wanted = play_slowly(namespace["Env"], ANSWER, 40)
@@ -191,11 +177,11 @@ def test_native_scores_are_the_slow_ones(unsafe: Path, game: str, monkeypatch: p
         assert result.metrics["cap"] == namespace["SCORE_CAP"]
 
 
-def test_a_state_in_another_memory_order_and_a_list_are_read(unsafe: Path) -> None:
+def test_a_state_in_another_memory_order_and_a_list_are_read(snapshot: Path) -> None:
     before = score(SOURCE.task("synth/coin_walk"), ANSWER, profile="wpb-v1-e20")
     process.close_all()
-    rewritten(unsafe, "coin_walk", "return board", "return np.asfortranarray(board)")
-    task = rewritten(unsafe, "coin_walk", "return reward, self.clock == 30", "return [reward, self.clock == 30]")
+    rewritten(snapshot, "coin_walk", "return board", "return np.asfortranarray(board)")
+    task = rewritten(snapshot, "coin_walk", "return reward, self.clock == 30", "return [reward, self.clock == 30]")
     assert score(task, ANSWER, profile="wpb-v1-e20").metrics == before.metrics
 
 
@@ -203,7 +189,7 @@ def without_seconds(result: Score) -> dict[str, Any]:
     return result.model_dump(exclude={"seconds"})
 
 
-def test_published_scores(unsafe: Path) -> None:
+def test_published_scores(snapshot: Path) -> None:
     for id in IDS:
         task = SOURCE.task(id)
         ours, theirs = score(task, ANSWER, profile="wpb-v1-e30"), score(task, ANSWER, profile="wpb-published-e30")
@@ -216,7 +202,7 @@ def test_published_scores(unsafe: Path) -> None:
         assert without_seconds(again) == without_seconds(theirs)
 
 
-def test_an_answer_that_the_published_scorer_refuses_gets_the_floor(unsafe: Path) -> None:
+def test_an_answer_that_the_published_scorer_refuses_gets_the_floor(snapshot: Path) -> None:
     for answer in ("nothing", "```edits\nW9[0] = 1\n```", "```edits\nb1 = __import__('os')\n```"):
         result = score(SOURCE.task("synth/coin_walk"), answer, profile="wpb-published-e5")
         assert (result.status, result.reward, result.code) == ("invalid", 0.0, "published_invalid")
@@ -234,23 +220,23 @@ def rewritten(folder: Path, game: str, old: str, new: str) -> Task:
 
 @pytest.mark.parametrize("rules", ["wpb-v1-e5", "wpb-published-e5"])
 @pytest.mark.parametrize(
-    ("new", "why"), [("1 // (self.clock - 9)", "ZeroDivisionError"), ("__import__('os')._exit(3)", "ended with code 3")]
+    ("new", "why"),
+    [("1 // (self.clock - 9)", "ZeroDivisionError"), ("__import__('os')._exit(7)", "ended: the phase ended too early")],
 )
-def test_a_game_that_fails_or_kills_its_process_is_our_error(unsafe: Path, rules: str, new: str, why: str) -> None:
-    task = rewritten(unsafe, "coin_walk", "reward = 0", f"reward = {new}")
+def test_a_game_that_fails_or_kills_its_process_is_our_error(snapshot: Path, rules: str, new: str, why: str) -> None:
+    task = rewritten(snapshot, "coin_walk", "reward = 0", f"reward = {new}")
     result = score(task, ANSWER, profile=rules)
     assert (result.status, result.reward) == ("error", None)
     assert why in result.reason
     assert score(SOURCE.task("synth/leak_plug"), ANSWER, profile=rules).status == "ok"
 
 
-def test_a_request_that_takes_too_long_is_ended(unsafe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = rewritten(unsafe, "coin_walk", "reward = 0", "import time; time.sleep(600)")
-    score(SOURCE.task("synth/leak_plug"), ANSWER, profile="wpb-v1-e5")  # starts the process
-    monkeypatch.setattr(process, "LIMIT", 0.5)
+def test_a_request_that_sleeps_too_long_is_ended(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = rewritten(snapshot, "coin_walk", "reward = 0", "import time; time.sleep(600)")
+    monkeypatch.setattr(process, "WALL_SECONDS", 0.5)
     result = score(task, ANSWER, profile="wpb-v1-e5")
     assert (result.status, result.reward) == ("error", None)
-    assert "limit: 0.5 s" in result.reason
+    assert "wall_limit" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -271,18 +257,18 @@ def test_a_request_that_takes_too_long_is_ended(unsafe: Path, monkeypatch: pytes
         ("def state", "def seen", "an Env without state"),
     ],
 )
-def test_a_game_of_another_form_is_told(unsafe: Path, old: str, new: str, why: str) -> None:
-    result = score(rewritten(unsafe, "coin_walk", old, new), ANSWER, profile="wpb-v1-e5")
+def test_a_game_of_another_form_is_told(snapshot: Path, old: str, new: str, why: str) -> None:
+    result = score(rewritten(snapshot, "coin_walk", old, new), ANSWER, profile="wpb-v1-e5")
     assert (result.status, result.reward) == ("error", None)
     assert why in result.reason
 
 
-def test_the_process_sees_no_secrets_and_ignores_bytecode(unsafe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_sees_no_secrets_and_ignores_bytecode(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytecode beside a source has no digest: a stale or planted one must not run."""
     monkeypatch.setenv("HF_TOKEN", "secret")
     prying = 'import os\nSCORE_CAP = 20 + len(os.environ.get("HF_TOKEN", ""))'
-    task = rewritten(unsafe, "coin_walk", "SCORE_CAP = 20", prying)
-    path = unsafe / "runtime" / "minatar_synth" / "games" / "coin_walk.py"
+    task = rewritten(snapshot, "coin_walk", "SCORE_CAP = 20", prying)
+    path = snapshot / "runtime" / "minatar_synth" / "games" / "coin_walk.py"
     honest, when = path.read_text(), path.stat()
     path.write_text(honest.replace("SCORE_CAP = 20", "SCORE_CAP = 99"))
     os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from snapshot_fixture import COIN, LEAK, VERIFY, digest, write_digests, write_sn
 
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.contracts import Task, TaskError
+from weightgym.rewards.sandbox import UNSAFE_VARIABLE
 from weightgym.rewards.weight_program.scorer import score
 from weightgym.rewards.weight_program.snapshot import layout, process
 
@@ -27,11 +27,13 @@ EVIL = "raise SystemExit('planted code ran')\n"
 
 
 @pytest.fixture
-def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A chosen snapshot whose code may run."""
-    for name in (layout.FOLDER_VARIABLE, layout.DIGEST_VARIABLE):
+def snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """A chosen snapshot."""
+    for name in (layout.FOLDER_VARIABLE, layout.DIGEST_VARIABLE, UNSAFE_VARIABLE):
         monkeypatch.setenv(name, "")
-    monkeypatch.setenv(process.UNSAFE_VARIABLE, "1")
+    monkeypatch.setenv("WEIGHTGYM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     layout.choose(tmp_path, tasks_sha256=write_snapshot(tmp_path))
     yield tmp_path
     layout.choose(None)
@@ -181,17 +183,6 @@ def test_a_broken_off_request_leaves_nothing_for_the_next(snapshot: Path) -> Non
     assert score(SOURCE.task("synth/coin_walk"), OTHER, profile="wpb-published-e20").metrics == wanted
 
 
-def test_the_limit_holds_whatever_the_game_starts(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fork = "import os, time\n        os.fork() or time.sleep(60)\n        time.sleep(60)\n        reward = 0"
-    change(snapshot, "minatar_synth/games/coin_walk.py", "reward = 0", fork)
-    score(SOURCE.task("synth/leak_plug"), ANSWER, profile="wpb-v1-e5")  # starts the process
-    monkeypatch.setattr(process, "LIMIT", 1.0)
-    started = time.monotonic()
-    result = score(SOURCE.task("synth/coin_walk"), ANSWER, profile="wpb-v1-e5")
-    assert (result.status, result.reward) == ("error", None)
-    assert time.monotonic() - started < 20
-
-
 def test_state_that_a_game_keeps_does_not_depend_on_workers_or_history(snapshot: Path) -> None:
     """The class counts its steps for ever, and walks over a set of texts."""
     keeping = (
@@ -330,13 +321,23 @@ def test_line_separators_inside_of_texts_are_texts(snapshot: Path) -> None:
 
 
 def test_no_process_is_left(snapshot: Path) -> None:
+    before = children()
     both()
-    workers = [worker._process.pid for worker in process._live]
-    assert workers
+    assert children() - before
     process.close_all()
-    for pid in workers:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    assert children() == before
+
+
+def children() -> set[int]:
+    """The processes that this one has started, with theirs."""
+    found, parents = set(), [os.getpid()]
+    while parents:
+        pid = parents.pop()
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            some = set(map(int, task.read_text().split()))
+            found |= some
+            parents += some
+    return found
 
 
 def test_the_published_numbers_are_those_of_its_own_code(snapshot: Path) -> None:

@@ -10,9 +10,10 @@ from weightgym.rewards.sandbox.inside.frames import Tensor
 from weightgym.rewards.sandbox.phase import Phase, PhaseEnd, PhaseError
 from weightgym.rewards.sandbox.policy import SandboxPolicy
 from weightgym.rewards.sandbox.sandbox import Sandbox
-from weightgym.rewards.sandbox.support import find_sandbox, unsafe_allowed
+from weightgym.rewards.sandbox.support import UNSAFE_VARIABLE, find_sandbox, unsafe_allowed
 
 __all__ = [
+    "UNSAFE_VARIABLE",
     "Phase",
     "PhaseEnd",
     "PhaseError",

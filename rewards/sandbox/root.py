@@ -45,7 +45,7 @@ def mounts(policy: SandboxPolicy, runner: Path) -> list[str]:
     masked, entries = _stdlib(), package_entries(policy.packages)
     binds = {path: path for path in (interpreter(), *masked)}
     hidden = [f"{folder}/site-packages" for folder in masked if os.path.isdir(f"{folder}/site-packages")]
-    late = {_there(path): path for path in (*entries, *libraries(policy.packages))}
+    late = {_there(path): path for path in (*entries, *libraries(policy.packages, _single_objects(policy)))}
     late |= {INSIDE_THERE: str(INSIDE), RUNNER_THERE: str(runner), **dict(policy.files)}
     if os.path.isdir(_TOPOLOGY) and not policy.gpu:
         late[_TOPOLOGY] = _TOPOLOGY
@@ -105,10 +105,13 @@ def package_entries(packages: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @functools.cache
-def libraries(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Shared libraries outside of those folders that the interpreter, its modules and the packages are linked with."""
+def libraries(packages: tuple[str, ...], more: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Shared libraries outside of those folders that the interpreter, its modules and the packages are linked with.
+
+    And those of ``more`` objects.
+    """
     inside = [*_stdlib(), *package_entries(packages)]
-    objects = [interpreter(), *(path for folder in inside for path in _shared_objects(folder))]
+    objects = [interpreter(), *more, *(path for folder in inside for path in _shared_objects(folder))]
     needed = _ldd(_enough(objects))
     for libc in [path for path in needed if os.path.basename(path) == "libc.so.6"]:
         needed.add(os.path.join(os.path.dirname(libc), _LOADED_LATE))
@@ -147,6 +150,11 @@ def _collect(name: str, found: dict[str, importlib.metadata.Distribution]) -> No
         required = re.match(r"[\w.-]+", requirement)
         if required and "extra ==" not in requirement:
             _collect(required[0], found)
+
+
+def _single_objects(policy: SandboxPolicy) -> tuple[str, ...]:
+    """Shared objects among the policy's files. Not those in its folders: foreign ones are no food for ``ldd``."""
+    return tuple(path for _, path in policy.files if path.endswith(".so"))
 
 
 def _shared_objects(path: str) -> Iterator[str]:

@@ -7,13 +7,11 @@ import importlib
 import importlib.util
 import sys
 import threading
-import types
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from weightgym.rewards.contracts import TaskError
+from weightgym.rewards.weight_program.no_plotting import no_plotting
 
 VERSION = "1.0.15"
 INSTALL = f"pip install --no-deps MinAtar=={VERSION}"
@@ -27,8 +25,14 @@ SOURCE_SHA256 = {
     "space_invaders": "1accccac909db675dc6cc9be7af74a2bcc0ec073a1874a99b318c0a93682a1d4",
 }
 
-_PLOTTING = ("matplotlib", "matplotlib.pyplot", "matplotlib.colors", "seaborn")
 _import_lock = threading.Lock()
+
+
+def folder() -> Path | None:
+    """Where the package is; None where it is not installed."""
+    found = importlib.util.find_spec("minatar")
+    locations = list(found.submodule_search_locations or ()) if found else []
+    return Path(locations[0]) if locations else None
 
 
 def source(game: str) -> str:
@@ -37,11 +41,10 @@ def source(game: str) -> str:
     Raises:
         TaskError: MinAtar is not installed, or is another version.
     """
-    found = importlib.util.find_spec("minatar")
-    locations = list(found.submodule_search_locations or ()) if found else []
-    if not locations:
+    package = folder()
+    if package is None:
         raise TaskError(f"the MinAtar package is not installed: {INSTALL}")
-    path = Path(locations[0]) / "environments" / f"{game}.py"
+    path = package / "environments" / f"{game}.py"
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -64,26 +67,6 @@ def _module(game: str) -> Any:
     module = sys.modules.get("minatar.environment")
     if module is None:
         source(game)  # the right version, or a clear error
-        with _import_lock, _no_plotting():
+        with _import_lock, no_plotting():
             module = importlib.import_module("minatar.environment")
     return module
-
-
-@contextmanager
-def _no_plotting() -> Iterator[None]:
-    """MinAtar imports plotting libraries for its viewer, and sets up the root logger to complain when they are missing.
-
-    Where they are not installed, empty stand-ins are there for the duration of the import.
-    """
-    missing = [name for name in _PLOTTING if importlib.util.find_spec(name.split(".")[0]) is None]
-    stubs = {name: types.ModuleType(name) for name in missing}
-    for name, stub in stubs.items():
-        parent, _, child = name.rpartition(".")
-        if parent in stubs:
-            setattr(stubs[parent], child, stub)
-    sys.modules.update(stubs)
-    try:
-        yield
-    finally:
-        for name in stubs:
-            sys.modules.pop(name, None)

@@ -3,7 +3,8 @@
 A game is taken in the form of MinAtar's ``Env``: ``make()`` gives an object with ``reset()``, ``act(action) -> (reward,
 terminal)``, ``state() -> 10×10×C`` booleans and the attribute ``random``, a ``RandomState`` that stickiness shares.
 
-The classes are not ours: run those that are not installed packages in a process of their own (``snapshot/``).
+The classes are not ours: those that are not installed packages run in the sandbox (``snapshot/``), and this file with
+them. So it imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from weightgym.rewards.weight_program.network import ACTIONS, Weights
-from weightgym.rewards.weight_program.profile import Profile
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from weightgym.rewards.weight_program.network import Weights
+    from weightgym.rewards.weight_program.profile import Profile
 
 Rng = np.random.RandomState
 _REAL = np.random.RandomState
 
 #: References to an object that one variable holds: the variable and the argument of ``getrefcount``.
 _UNSHARED = 2
+
+#: MinAtar's, of every game.
+_ACTIONS = 6
 
 #: Episodes and actions of the test that decides whether a game may use the pool.
 _TEST_EPISODES, _TEST_ACTIONS = 8, 200
@@ -149,7 +155,7 @@ def may_pool(make: Make) -> bool:
 
 def _story(begin: Start, seed: int) -> list[bytes]:
     game, random = begin(seed)
-    actions: Sequence[int] = _REAL(seed + 1000).randint(ACTIONS, size=_TEST_ACTIONS).tolist()
+    actions: Sequence[int] = _REAL(seed + 1000).randint(_ACTIONS, size=_TEST_ACTIONS).tolist()
     told = [np.ascontiguousarray(game.state()).tobytes()]
     for action in actions:
         reward, over = game.act(action)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import base64
+import math
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weightgym.rewards.contracts import GraderError, ModelError, Task, TaskError
+from weightgym.rewards.sandbox import Tensor
+from weightgym.rewards.weight_program import minatar
+from weightgym.rewards.weight_program.channels import channel_masks
 from weightgym.rewards.weight_program.fence import check_size
 from weightgym.rewards.weight_program.network import Weights
 from weightgym.rewards.weight_program.profile import Profile
@@ -46,7 +49,10 @@ def cap(task: Task) -> float:
     Raises:
         SandboxError, GraderError: its code may not run, or failed.
     """
-    return float(_ask(task, "cap", game=task.data["game"], source=task.data["source"]))
+    code, game, source = _code(task), str(task.data["game"]), str(task.data["source"])
+    if (source, game) not in code.caps:
+        code.caps[source, game] = _number(code.ask("cap", {"game": game, "source": source}), "cap")
+    return code.caps[source, game]
 
 
 def published(task: Task, answer: str, rules: Profile) -> dict[str, Any]:
@@ -55,13 +61,20 @@ def published(task: Task, answer: str, rules: Profile) -> dict[str, Any]:
     Raises:
         ModelError: the scorer can't read the answer, or it is larger than any answer may be.
         SandboxError, GraderError: its code may not run, or failed.
+        TaskError: the task needs MinAtar, which is not there or is another version.
     """
     check_size(answer)
-    game, source = task.data["game"], task.data["source"]
-    graded: dict[str, Any] = _ask(task, "published", game=game, source=source, answer=answer, episodes=rules.episodes)
+    game, source = str(task.data["game"]), str(task.data["source"])
+    if source == "original":
+        minatar.source(game)
+    encoded = answer.encode("utf-8", "surrogatepass")
+    question = {"game": game, "source": source, "answer": encoded, "episodes": rules.episodes}
+    graded = _code(task).ask("published", question)
     if "invalid" in graded:
-        raise ModelError(f"published_invalid: {graded['invalid']}")
-    return graded
+        raise ModelError(f"published_invalid: {process.one_line(graded['invalid'])}")
+    names = {"raw_score": "mean score", "mean_length": "mean length", "cap": "cap"}
+    numbers: dict[str, Any] = {name: _number(graded, name, meaning) for name, meaning in names.items()}
+    return {**numbers, "edits": int(_number(graded, "edits", "number of edits")), "numpy": np.__version__}
 
 
 def native(
@@ -72,26 +85,35 @@ def native(
     Raises:
         SandboxError, GraderError: its code may not run, or failed.
     """
-    encoded = base64.b64encode(weights.tobytes()).decode()
+    code, game = _code(task), str(task.data["game"])
+    chunks = -(-rules.episodes // _CHUNK)
+    share = -(-chunks // threads) * _CHUNK  # episodes of one process
 
-    def part(first: int) -> dict[str, Any]:
-        count = min(_CHUNK, rules.episodes - first)
-        played: dict[str, Any] = _ask(
-            task,
-            "native",
-            game=task.data["game"],
-            weights=encoded,
-            first=first,
-            count=count,
-            profile=asdict(rules),
-        )
-        if len(played["scores"]) != count or len(played["lengths"]) != count:
-            raise GraderError(f"the snapshot's process played {len(played['scores'])} episodes of {count}")
-        return played
+    def part(first: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        count = min(share, rules.episodes - first)
+        question = {
+            "game": game,
+            "weights": weights.tobytes(),
+            "masks": channel_masks(""),
+            "first": first,
+            "count": count,
+            "chunk": _CHUNK,
+            "pool": code.pools.get(game, -1),
+            "env_seed": rules.env_seed,
+            "action_seed": rules.action_seed,
+            "sticky": rules.sticky,
+            "max_actions": rules.max_actions,
+        }
+        played = code.ask("native", question, array_bytes=12 * count)
+        code.pools[game] = int(_number(played, "pool"))
+        scores = _array(played, "scores", "float64", count)
+        if not np.isfinite(scores).all():
+            raise GraderError(f"the score is {scores[~np.isfinite(scores)][0]}")
+        return scores, _array(played, "lengths", "int32", count)
 
     pool = ThreadPoolExecutor(threads)
     try:
-        parts = list(pool.map(part, range(0, rules.episodes, _CHUNK)))
+        parts = list(pool.map(part, range(0, rules.episodes, share)))
     except Exception:
         raise
     except BaseException:
@@ -99,11 +121,24 @@ def native(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    scores = np.concatenate([np.array(played["scores"], np.float64) for played in parts])
-    lengths = np.concatenate([np.array(played["lengths"], np.int32) for played in parts])
-    return scores, lengths
+    scores, lengths = zip(*parts, strict=True)
+    return np.concatenate(scores), np.concatenate(lengths)
 
 
-def _ask(task: Task, do: str, **arguments: Any) -> Any:
+def _code(task: Task) -> process.SnapshotCode:
     snapshot = snapshot_of(task)
-    return process.ask(snapshot.runtime, snapshot.digests, do, **arguments)
+    return process.code(snapshot.runtime, snapshot.digests)
+
+
+def _number(reply: Mapping[str, Any], name: str, meaning: str = "") -> float:
+    value = reply.get(name)
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise GraderError(f"the {meaning or name} is {value if isinstance(value, float) else type(value).__name__}")
+    return float(value)
+
+
+def _array(reply: Mapping[str, Any], name: str, dtype: str, count: int) -> npt.NDArray[Any]:
+    value = reply.get(name)
+    if not isinstance(value, Tensor) or (value.dtype, value.shape) != (dtype, (count,)):
+        raise GraderError(f"the snapshot's code gave no {name} of {count} episodes")
+    return np.frombuffer(value.data, dtype)

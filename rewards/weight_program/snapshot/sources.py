@@ -1,15 +1,15 @@
-"""Importing a snapshot's own modules: from source text whose digest was checked, and from nowhere else.
+"""Importing a snapshot's own modules: from their source text, and from nothing else.
 
 Python would take a package, an extension or bytecode in place of a source file of the same name, and anything in the
-first folder of its path in place of an installed package. None of those has a digest.
+first folder of its path in place of an installed package. None of those has a digest. This file is used in the sandbox:
+it imports nothing of ours.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -22,63 +22,53 @@ OWN = ("verify", "minatar_synth")
 
 
 class SnapshotFinder(MetaPathFinder):
-    """Finds modules in the snapshot: its own names before all others, helpers only where nothing is installed.
+    """Finds modules in the snapshot: its own names before all others, helpers only where nothing is installed."""
 
-    Listed files load only if their bytes have the listed digest. Others (the digests don't cover packages'
-    ``__init__.py`` and helpers) load as they are.
-    """
-
-    def __init__(self, runtime: Path, digests: Mapping[str, str], *, own: bool) -> None:
+    def __init__(self, runtime: Path, *, own: bool) -> None:
         self.runtime = runtime
-        self.digests = digests
         self.own = own
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's source file: a listed one first."""
+        """The module's source file; a package only where there is none."""
         if (fullname.partition(".")[0] in OWN) != self.own:
             return None
         place = self.runtime.joinpath(*fullname.split("."))
         file, package = place.with_suffix(".py"), place / "__init__.py"
         if file.is_file():
-            return spec_from_file_location(fullname, file, loader=_Loader(file, self._digest(file)))
+            return spec_from_file_location(fullname, file, loader=_Loader(file))
         if package.is_file():
-            loader = _Loader(package, self._digest(package))
-            return spec_from_file_location(fullname, package, loader=loader, submodule_search_locations=[str(place)])
+            locations = [str(place)]
+            return spec_from_file_location(
+                fullname, package, loader=_Loader(package), submodule_search_locations=locations
+            )
         if place.is_dir():
             spec = ModuleSpec(fullname, None, is_package=True)
             spec.submodule_search_locations = [str(place)]
             return spec
         return None
 
-    def _digest(self, file: Path) -> str | None:
-        return self.digests.get(file.relative_to(self.runtime).as_posix())
-
 
 class _Loader(SourceLoader):
-    """Reads one source file, once, and never bytecode (``path_stats`` is left out for that)."""
+    """Reads one source file, and never bytecode (``path_stats`` is left out for that)."""
 
-    def __init__(self, file: Path, digest: str | None) -> None:
+    def __init__(self, file: Path) -> None:
         self.file = file
-        self.digest = digest
 
     def get_filename(self, fullname: str) -> str:
         """The file's path."""
         return str(self.file)
 
     def get_data(self, path: Any) -> bytes:
-        """The file's bytes, if they are those that were checked."""
-        content = Path(path).read_bytes()
-        if self.digest is not None and hashlib.sha256(content).hexdigest() != self.digest:
-            raise ImportError(f"{path} has changed since the snapshot was checked")
-        return content
+        """The file's bytes."""
+        return Path(path).read_bytes()
 
 
-def install(runtime: Path, digests: Mapping[str, str]) -> None:
-    """Make the snapshot's modules importable in this process."""
-    sys.meta_path.insert(0, SnapshotFinder(runtime, digests, own=True))
-    sys.meta_path.append(SnapshotFinder(runtime, digests, own=False))
+def install(runtime: Path) -> None:
+    """Make the snapshot's modules importable in this process. Only once."""
+    sys.meta_path.insert(0, SnapshotFinder(runtime, own=True))
+    sys.meta_path.append(SnapshotFinder(runtime, own=False))
 
 
 def fresh(name: str, runtime: Path) -> ModuleType:
