@@ -1,24 +1,29 @@
-"""``weightgym golf check`` and ``weightgym golf gate``: what can be said of a solution without running it."""
+"""``weightgym golf check`` and ``weightgym golf gate``: what can be said of a solution without running it (again)."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from weightgym.cli.golf_options import SolutionFile, read_solution
 
 if TYPE_CHECKING:
     from weightgym.rewards.golf.check import Solution
     from weightgym.rewards.golf.errors import SolutionError
+    from weightgym.rewards.golf.quality import Problem
 
-_EXIT = {"legal": 0, "illegal": 1, "review_required": 2}
+#: Exit codes by verdict.
+EXIT = {"legal": 0, "illegal": 1, "review_required": 2}
 
 
 @click.command(epilog="Example: weightgym golf check solution.py")
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", callback=read_solution)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def check(file: IO[bytes], as_json: bool) -> None:
+def check(file: SolutionFile, as_json: bool) -> None:
     """Check the form and the config of FILE (a solution.py, - for stdin). It is read, never run.
 
     Exit code 0 if the solution can be run, 1 if not.
@@ -28,7 +33,7 @@ def check(file: IO[bytes], as_json: bool) -> None:
     from weightgym.rewards.golf.errors import SolutionError
 
     try:
-        solution = check_source(_read(file))
+        solution = check_source(file.raw)
     except SolutionError as error:
         if as_json:
             echo_json(_refused(error))
@@ -42,21 +47,27 @@ def check(file: IO[bytes], as_json: bool) -> None:
     click.echo(f"ok: {solution.source.size:,} bytes of source; config: {given}")
 
 
-@click.command(epilog="Example: weightgym golf gate solution.py")
-@click.argument("file", type=click.File("rb"))
+@click.command(epilog="Example: weightgym golf gate solution.py solution.result.json")
+@click.argument("file", callback=read_solution)
+@click.argument("result", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def gate(file: IO[bytes], as_json: bool) -> None:
+def gate(file: SolutionFile, result: Path | None, as_json: bool) -> None:
     """Judge FILE (a solution.py, - for stdin) by the rules. It is read, never run.
+
+    With RESULT, what `score --json`, `score --output` or `verify` saved of its run, that is judged too: a run that is
+    not ok, impossible or edited numbers, an artifact over the cap and budget overruns are illegal.
 
     Exit code 0 if it is legal, 1 if it is illegal or fails the check, 2 if a person must look at it.
     """
-    from weightgym.cli.console import echo_json, print_table, printable, table
+    from weightgym.cli.console import echo_json, printable
+    from weightgym.cli.golf_table import print_findings, print_problems
     from weightgym.rewards.golf.check import check as check_source
     from weightgym.rewards.golf.errors import SolutionError
     from weightgym.rewards.golf.gate import judge
 
+    problems: tuple[Problem, ...] = ()
     try:
-        solution = check_source(_read(file))
+        solution = check_source(file.raw)
     except SolutionError as error:
         if as_json:
             echo_json({**_refused(error), "verdict": "illegal", "findings": []})
@@ -64,25 +75,23 @@ def gate(file: IO[bytes], as_json: bool) -> None:
             click.echo(printable(f"illegal: {error}"))
         sys.exit(1)
     judged = judge(solution)
+    verdict = judged.verdict
+    if result is not None:
+        from weightgym.rewards.golf.quality import judge_saved
+
+        quality = judge_saved(file.raw, result)
+        verdict, problems = quality.verdict, quality.problems
     if as_json:
         findings = [asdict(finding) for finding in judged.findings]
-        fault = "illegal" if judged.verdict == "illegal" else None
-        head = {"status": "buggy" if fault else "ok", "reason": fault, "verdict": judged.verdict, "findings": findings}
-        echo_json({**head, **_described(solution)})
+        fault = "illegal" if verdict == "illegal" else None
+        head = {"status": "buggy" if fault else "ok", "reason": fault, "verdict": verdict, "findings": findings}
+        of_result = {} if result is None else {"result_findings": [asdict(problem) for problem in problems]}
+        echo_json({**head, **of_result, **_described(solution)})
     else:
-        click.echo(f"{judged.verdict} ({', '.join(_described(solution)['method_profile'])})")
-        rows = table("line", "severity", "code", "finding", right=("line",))
-        for finding in judged.findings:
-            rows.add_row(str(finding.line), finding.severity, finding.code, printable(finding.text))
-        if judged.findings:
-            print_table(rows)
-    sys.exit(_EXIT[judged.verdict])
-
-
-def _read(file: IO[bytes]) -> bytes:
-    from weightgym.rewards.golf.source import MAX_BYTES
-
-    return file.read(MAX_BYTES + 1)
+        click.echo(f"{verdict} ({', '.join(_described(solution)['method_profile'])})")
+        print_problems(problems)
+        print_findings(judged.findings)
+    sys.exit(EXIT[verdict])
 
 
 def _refused(error: SolutionError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``weightgym golf check``, and what kind of idea a solution is."""
+"""``weightgym golf check`` and ``gate``, and what kind of idea a solution is."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_check_command(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert json.loads(refused.stdout)["reason"] == "check_failed"
     missing = CliRunner().invoke(cli, ["golf", "check", str(tmp_path / "none.py")])
-    assert missing.exit_code == 2
+    assert missing.exit_code == 3  # 2 would say that a person must look at it
     assert "none.py" in missing.stderr
 
 

@@ -33,6 +33,7 @@ def test_files_are_mapped_and_the_profile_says_how_much_is_scored(files: tuple[P
         "kind": "files",
         "train_bytes": 102_400,
         "val_bytes": CPU.val_bytes,
+        "train_sha256": hashlib.sha256(files[0].read_bytes()).hexdigest(),
         "val_sha256": hashlib.sha256(files[1].read_bytes()[: CPU.val_bytes]).hexdigest(),
     }
     with pytest.raises(ValueError, match="read-only"):

@@ -10,7 +10,6 @@ import importlib.metadata
 import math
 import secrets
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +23,7 @@ from weightgym.rewards.golf.errors import SolutionError
 from weightgym.rewards.golf.phases import Candidate, PhaseFault
 from weightgym.rewards.golf.profile import Hardware, Profile
 from weightgym.rewards.golf.reading import read, refusal, result
-from weightgym.rewards.golf.report import Result
+from weightgym.rewards.golf.report import CHARGED, Result
 from weightgym.rewards.golf.tensors import State
 from weightgym.rewards.golf.views import Plan
 from weightgym.rewards.machine import cores, cpu_name, gpu_names
@@ -59,7 +58,7 @@ class Evaluator:
         gpus = gpu_names()
         self.profile = profile
         self.hardware = profile.hardware(len(gpus))
-        self.fingerprint = fingerprint(self.hardware, gpus)
+        self.fingerprint = fingerprint(self.hardware, gpus) | {"sandbox": not unsafe}
         self.warm = warm
         self.jobs = jobs or (cores() if self.hardware.device == "cpu" else 1)
         self._slots = threading.BoundedSemaphore(self.jobs)
@@ -72,10 +71,7 @@ class Evaluator:
             SandboxError: the sandbox failed.
         """
         with self._slots:
-            started = time.perf_counter()
-            course = _Course(self, raw, corpus)
-            facts = course.run()
-            facts["runtime_s"] = round(time.perf_counter() - started, 3)
+            facts = _Course(self, raw, corpus).run()
             return result(raw, corpus, self.profile, facts, self.fingerprint)
 
     def refused(self, error: SolutionError, corpus: Corpus, raw: bytes = b"") -> Result:
@@ -160,7 +156,11 @@ class _Course:
         found: dict[str, Any] = {}
         if self.candidate is not None:
             one = self.candidate
-            found = {"phase_s": one.wall_s, "cpu_s": one.cpu_s, "param_count": one.parameters}
+            counted = one.cpu_s if one.hardware.device == "cpu" else one.wall_s
+            runtime = round(sum(counted.get(phase, 0.0) for phase in CHARGED), 3)
+            found = {
+                "phase_s": one.wall_s, "cpu_s": one.cpu_s, "runtime_s": runtime, "param_count": one.parameters,
+            }  # fmt: skip
         if self.books is not None:
             books = self.books
             found |= {"claimed_bytes": books.claimed, "audited_bytes": books.audited, "artifact_bytes": books.total}

@@ -50,16 +50,21 @@ def shared(name: str) -> Evaluates:
     key = name, unsafe_allowed(), os.getpid()  # a fork must not share its parent's sandbox
     with _lock:
         if key not in _shared:
-            _shared[key] = _open(find_profile(name), unsafe=key[1])
+            _shared[key] = open_evaluator(find_profile(name), unsafe=key[1])
         return _shared[key]
 
 
-def _open(profile: Profile, *, unsafe: bool) -> Evaluates:
+def open_evaluator(profile: Profile, *, unsafe: bool = False, jobs: int | None = None) -> Evaluates:
+    """An evaluator of one's own, to be closed: on Modal, where the profile names its GPUs.
+
+    Raises:
+        SandboxError: see ``Evaluator``.
+    """
     if profile.gpu_kind is None:
-        return Evaluator(profile, unsafe=unsafe)
+        return Evaluator(profile, unsafe=unsafe, jobs=jobs)
     from weightgym.rewards.golf.modal_evaluator import ModalEvaluator
 
-    return ModalEvaluator(profile, unsafe=unsafe)
+    return ModalEvaluator(profile, unsafe=unsafe, jobs=jobs or 1)
 
 
 @atexit.register

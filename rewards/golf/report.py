@@ -11,6 +11,8 @@ from weightgym.rewards.golf.method import Method
 
 Status = Literal["ok", "buggy"]
 Phase = Literal["check", "gate", "train", "pack", "serve", "audit"]
+#: Phases whose time is the candidate's.
+CHARGED: tuple[Phase, ...] = ("train", "pack", "serve")
 
 REASONS = frozenset(
     {
@@ -53,6 +55,7 @@ class Result(BaseModel):
     #: One line for people. It never holds text that the solution's own code made.
     message: str = ""
     val_bpb: float | None = None
+    #: Of the charged phases: CPU-seconds, where there is no GPU.
     runtime_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
     phase_s: dict[Phase, float] = Field(default_factory=dict)
     artifact_bytes: int | None = Field(default=None, ge=0)

@@ -32,6 +32,9 @@ def evaluate_all(
                     yield _settled(*waiting.popleft())
             while waiting:
                 yield _settled(*waiting.popleft())
+        except KeyboardInterrupt:
+            evaluator.close()  # nobody waits for what has begun
+            raise
         finally:
             for _, future in waiting:
                 future.cancel()

@@ -85,5 +85,9 @@ def _map(option: str, path: Path) -> npt.NDArray[np.uint8]:
 
 
 def _measured(train: npt.NDArray[np.uint8], val: npt.NDArray[np.uint8]) -> dict[str, Any]:
-    """Sizes, and the digest of what is scored (training bytes may be many; they are told by their size)."""
-    return {"train_bytes": train.size, "val_bytes": val.size, "val_sha256": hashlib.sha256(val.data).hexdigest()}
+    """Sizes and digests: equal ones are the same contest, and a saved run of it need not be made again."""
+    digests = {
+        "train_sha256": hashlib.sha256(train.data).hexdigest(),
+        "val_sha256": hashlib.sha256(val.data).hexdigest(),
+    }
+    return {"train_bytes": train.size, "val_bytes": val.size, **digests}
