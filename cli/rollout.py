@@ -41,6 +41,7 @@ def rollout(policy: str, output: Path, plan: Plan) -> None:
       openai:MODEL                any OpenAI-compatible endpoint (extra `servers`)
       replay:FILE                 the answers recorded in FILE
       scripted:NAME               empty, garbage or echo
+      scripted:FOLDER             its files, by name: sample n answers with file n, its next turn with the next one
 
     Each rollout is written as it ends, with its tokens and log-probabilities, so that a broken off run goes on with
     --resume. Exit code: 0 if every rollout got a reward, 1 if some did not or the run broke off, 2 if the command was

@@ -61,8 +61,8 @@ class Plan:
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 
-    def chosen(self, entry: registry.EnvSpec) -> list[Task]:
-        """The tasks.
+    def chosen(self, entry: registry.EnvSpec, profile: str) -> list[Task]:
+        """The tasks, as they are asked under the profile.
 
         Raises:
             click.UsageError: neither tasks nor a split are named, or both; or a task is named twice.
@@ -71,8 +71,9 @@ class Plan:
             raise click.UsageError("say which tasks: either --task (once or more) or --split")
         if len(set(self.tasks)) < len(self.tasks):
             raise click.UsageError("a --task is named twice: --samples makes more rollouts of each")
-        ids = self.tasks or entry.tasks.ids("train" if self.split == "train" else "test")
-        return [entry.tasks.task(id) for id in ids]
+        tasks = entry.tasks_under(profile)
+        ids = self.tasks or tasks.ids("train" if self.split == "train" else "test")
+        return [tasks.task(id) for id in ids]
 
 
 def rollout_options(function: Command) -> Command:
@@ -114,8 +115,8 @@ def make_rollouts(policy: str, output: Path, plan: Plan) -> Made:
         KeyboardInterrupt: after a line on stderr about what is kept.
     """
     entry = registry.spec(plan.env)
-    planned = jobs(plan.chosen(entry), plan.samples, plan.seed)
     profile, sampling = checked_profile(entry, plan.profile), plan.sampling
+    planned = jobs(plan.chosen(entry, profile), plan.samples, plan.seed)
     kept: dict[str, Outcome] = {}
     made: dict[str, Outcome] = {}
     try:

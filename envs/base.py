@@ -51,9 +51,9 @@ class TaskEnv(gymnasium.Env[str, Action]):
         if split not in get_args(Split):
             raise ValueError(f"unknown split {split!r}: use one of {', '.join(get_args(Split))}")
         self.entry = registry.spec(name)
-        self.tasks = self.entry.tasks if tasks is None else tasks
         self.split: Split = split
         self.profile = self.entry.default_profile if profile is None else profile
+        self.tasks = self.entry.tasks_under(self.profile) if tasks is None else tasks
         self.observation_space = TextSpace(MAX_OBSERVATION_CHARS)
         self.action_space = TextSpace(MAX_ACTION_CHARS)
         self.task: Task | None = None
@@ -74,6 +74,24 @@ class TaskEnv(gymnasium.Env[str, Action]):
             self._seed, self._index = seed, 0
         self.task = self.tasks.task(self._next_id()) if chosen is None else chosen
         return self._prompt(self.task), self._info(self.task)
+
+    def _answered(self, action: Action) -> tuple[Task, Score]:
+        """The task at hand, and what the benchmark's own scorer says of an answer. The episode has ended, whatever
+        comes of it, unless the caller puts the task back.
+
+        Raises:
+            GraderError: the scorer failed. That is ours, so there is no reward.
+            RuntimeError: the episode has ended, or was never started.
+            TypeError: the action is neither text nor a message (no policy wrote it, so it has no reward either).
+        """
+        if self.task is None:
+            raise RuntimeError("step() needs an episode: call reset() first")
+        if not isinstance(action, str | Mapping):
+            raise TypeError(f"an action is the assistant's text or message, not {type(action).__name__}")
+        task, self.task = self.task, None
+        score = self.entry.score(task, action if isinstance(action, str) else [action], profile=self.profile)
+        reward_of(score)
+        return task, score
 
     def _next_id(self) -> str:
         ids = self.tasks.ids(self.split)
@@ -101,19 +119,10 @@ class SingleTurnEnv(TaskEnv):
         """Score the answer. The observation is the verdict in one line; ``info["score"]`` is the ``Score``.
 
         Raises:
-            GraderError: the scorer failed. That is ours, so there is no reward.
-            RuntimeError: the episode has ended, or was never started.
-            TypeError: the action is neither text nor a message (no policy wrote it, so it has no reward either).
+            GraderError, RuntimeError, TypeError: see ``TaskEnv._answered``.
         """
-        if self.task is None:
-            raise RuntimeError("step() needs an episode: call reset() first")
-        if not isinstance(action, str | Mapping):
-            raise TypeError(f"an action is the assistant's text or message, not {type(action).__name__}")
-        task, self.task = self.task, None
-        completion = action if isinstance(action, str) else [action]
-        score = self.entry.score(task, completion, profile=self.profile)
-        reward = reward_of(score)
-        return verdict(score), reward, True, False, self._info(task) | {"score": score}
+        task, score = self._answered(action)
+        return verdict(score), reward_of(score), True, False, self._info(task) | {"score": score}
 
 
 def _task_option(options: Mapping[str, Any] | None) -> str | None:

@@ -52,6 +52,9 @@ class EnvSpec:
     profiles: str  #: what the profile names mean, for people
     floor: float  #: the reward of an invalid answer
     max_turns: int = 1
+    #: Wall seconds that one step of an environment of several turns may take before it is given up as a fault of ours.
+    #: More than its own limits add up to on a busy machine.
+    step_timeout: float = 600.0
     #: An answer with this reward or more solves its task: what pass@k counts. None: no reward says that.
     pass_threshold: float | None = None
 
@@ -70,6 +73,16 @@ class EnvSpec:
         """The task source, imported on first use."""
         source: TaskSource = load(self.source)
         return source
+
+    def tasks_under(self, profile: str) -> TaskSource:
+        """The tasks as they are asked under a profile: a source whose prompts depend on it has a method ``under``.
+
+        Raises:
+            TaskError: the source has no such profile.
+        """
+        source = self.tasks
+        under: Callable[[str], TaskSource] | None = getattr(source, "under", None)
+        return source if under is None else under(profile)
 
     @property
     def score(self) -> Scorer:
@@ -157,5 +170,33 @@ register(
         profiles="wpb-v1 (1,000 episodes), wpb-v1-eN (the first N of them)",
         floor=0.0,
         pass_threshold=0.5,  # half the cap; a constant action gets 0.15 at most
+    )
+)
+register(
+    EnvSpec(
+        name="golf",
+        gym_id="weightgym/Golf-v1",
+        summary="write solution.py, which builds and packs a small byte-level language model of an invented language",
+        env="weightgym.envs.golf.env:GolfEnv",
+        source="weightgym.envs.golf.tasks:SOURCE",
+        scorer="weightgym.rewards.golf.scorer:score",
+        default_profile="golf-cpu-v1",
+        profiles="golf-cpu-v1, golf-full-v1, golf-modal-h100x8, golf-smoke-v1",
+        floor=-9.0,
+    )
+)
+register(
+    EnvSpec(
+        name="golf-turns",
+        gym_id="weightgym/GolfTurns-v1",
+        summary="the same with up to four attempts, the evaluator's report after each, and the best one's reward",
+        env="weightgym.envs.golf.env:GolfTurnsEnv",
+        source="weightgym.envs.golf.tasks:TURNS_SOURCE",
+        scorer="weightgym.rewards.golf.scorer:score",
+        default_profile="golf-cpu-v1",
+        profiles="those of golf",
+        floor=-9.0,
+        max_turns=4,
+        step_timeout=6 * 3600.0,  # eight of golf-full-v1 at once on the cores of a small machine
     )
 )

@@ -32,6 +32,12 @@ class Job:
         return self.seed if turn == 0 else _hash(["turn", self.seed, turn])
 
 
+def sample_index(id: str) -> int:
+    """The index of the rollout of that id within its group; -1 where it tells none."""
+    number = id.rpartition("#")[2]
+    return int(number) if number.isdecimal() and "#" in id else -1
+
+
 def jobs(tasks: Sequence[Task], samples: int, seed: int, *, label: str = "") -> list[Job]:
     """``samples`` rollouts of each task. A rollout's seed is a hash of (seed, label, env, task, index)."""
     return [

@@ -13,6 +13,7 @@ from weightgym.envs import registry
 from weightgym.rewards.contracts import BackendError, ModelError, TaskError, completion_text
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
+from weightgym.rollouts.jobs import sample_index
 from weightgym.rollouts.trajectory import Step, Trajectory
 
 
@@ -65,7 +66,7 @@ class ReplayBackend:
             id = str(row.get("id"))
             self._places[id] = begin
             group = groups.setdefault(str(row.get("group")), len(groups))
-            order.setdefault(_key(row), {})[id] = group, _sample_index(id)
+            order.setdefault(_key(row), {})[id] = group, sample_index(id)
         for key, ids in order.items():
             self._tasks.setdefault(key, []).extend(self._places[id] for id in sorted(ids, key=lambda id: ids[id]))
 
@@ -89,7 +90,7 @@ class ReplayBackend:
         return [self._sample(request) for request in requests]
 
     def _sample(self, request: Request) -> Sample:
-        index = _sample_index(request.id)
+        index = sample_index(request.id)
         recorded = self._tasks.get(request.task.key, [])
         place = self._places.get(request.id, recorded[index] if 0 <= index < len(recorded) else None)
         wanted = f"sample {index} of task {request.task.id} ({request.task.env})"
@@ -158,12 +159,6 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str]:
         return registry.spec(row["env"]).name, row["task"]
     except TaskError:
         return row["env"], row["task"]  # one that is not registered here: nobody will ask for it
-
-
-def _sample_index(id: str) -> int:
-    """The number behind the ``#`` of a rollout's id; -1 where there is none."""
-    number = id.rpartition("#")[2]
-    return int(number) if number.isdecimal() and "#" in id else -1
 
 
 def open_backend(name: str, options: BackendOptions) -> ReplayBackend:

@@ -34,7 +34,7 @@ def run(
     generate_timeout: float = 3600.0,
     concurrency: int | None = None,
     env_workers: int = 8,
-    env_timeout: float = 600.0,
+    env_timeout: float | None = None,
 ) -> Iterator[Trajectory]:
     """Make rollouts; yields each as its score comes. Their content depends on neither order nor workers.
 
@@ -52,7 +52,7 @@ def run(
         concurrency: episodes at work at once (whole batches of them, if the backend has one lane). Default: twice what
             the backend takes at once.
         env_workers: calls into environments of several turns at once.
-        env_timeout: wall seconds that one such call may take.
+        env_timeout: wall seconds that one such call may take. Default: the environment's ``step_timeout``.
 
     Raises:
         BackendError: generation failed or took too long, with a backend of one lane, or in all lanes; or a prompt is
@@ -62,7 +62,8 @@ def run(
     if len({job.id for job in todo}) < len(todo):
         raise ValueError("two jobs have the same id: give their groups different labels")
     at_once = backend.batch_size if backend.lanes == 1 else backend.lanes
-    limits = Limits(2 * at_once if concurrency is None else concurrency, env_workers, env_timeout, generate_timeout)
+    patience = entry.step_timeout if env_timeout is None else env_timeout
+    limits = Limits(2 * at_once if concurrency is None else concurrency, env_workers, patience, generate_timeout)
     start = partial(Episodes, todo, backend, entry, sampling, profile, limits)
     if entry.max_turns > 1:
         if score_timeout is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from weightgym.envs.registry import suggest
 from weightgym.rewards.contracts import BackendError, sha256_hex
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
+from weightgym.rollouts.jobs import sample_index
 
 #: Task and seed → what is written. The name is the policy's.
 Script = Callable[[Request], str]
@@ -27,6 +30,37 @@ def garbage(request: Request) -> str:
 def echo(request: Request) -> str:
     """The prompt itself: a scorer must not find an answer in it."""
     return str(request.messages[-1]["content"])
+
+
+def answers(folder: Path) -> Script:
+    """The files of a folder as answers, in the order of their names: sample n of a task gets file n, and in its further
+    turns the files after it, round and round. What ends in ``.py`` is put into a ```python block.
+
+    Raises:
+        BackendError: there is no file, or one can't be read as UTF-8.
+    """
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    texts = [_answer(path) for path in paths]
+    if not texts:
+        raise BackendError(f"{folder} holds no files of answers")
+
+    def script(request: Request) -> str:
+        said = [sum(one["role"] == "assistant" for one in of) for of in (request.messages, request.task.messages)]
+        turn: int = said[0] - said[1]
+        return texts[(max(0, sample_index(request.id)) + turn) % len(texts)]
+
+    return script
+
+
+def _answer(path: Path) -> str:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackendError(f"can't read the answer {path}: {error}") from error
+    if path.suffix != ".py":
+        return text
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}python\n{text}\n{fence}\n"
 
 
 SCRIPTS: Mapping[str, Script] = {"empty": empty, "garbage": garbage, "echo": echo}
@@ -60,8 +94,10 @@ def open_backend(name: str, options: BackendOptions) -> ScriptedBackend:
     """For ``backends.open_backend``.
 
     Raises:
-        BackendError: there is no script of that name.
+        BackendError: there is no script of that name and no such folder, or the folder holds no answers.
     """
-    if name not in SCRIPTS:
-        raise BackendError(f"no script {name!r}{suggest(name, SCRIPTS)}")
-    return ScriptedBackend(name, SCRIPTS[name])
+    if name in SCRIPTS:
+        return ScriptedBackend(name, SCRIPTS[name])
+    if Path(name).is_dir():
+        return ScriptedBackend(name, answers(Path(name)))
+    raise BackendError(f"no script {name!r}{suggest(name, SCRIPTS)} (or name a folder of answers)")

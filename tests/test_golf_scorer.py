@@ -10,9 +10,8 @@ from golf_evaluation import DEFAULT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weightgym.envs.golf.tasks import SOURCE
+from weightgym.envs.golf.tasks import SOURCE, TURNS_SOURCE
 from weightgym.rewards.contracts import SandboxError, TaskError
-from weightgym.rewards.golf import scorer
 from weightgym.rewards.golf.evaluate import Evaluator
 from weightgym.rewards.golf.report import Result
 from weightgym.rewards.golf.scorer import FLOOR, score, scored
@@ -123,10 +122,10 @@ def test_strange_tasks_and_profiles_are_refused() -> None:
 
 
 def test_attempts_of_a_conversation() -> None:
-    task = TASK.model_copy(update={"env": "golf-turns"})
+    task = TURNS_SOURCE.task("lang/3", prompt=False)
     turn = {"role": "assistant", "content": "no file"}
     found = score(task, [turn, {"role": "user", "content": "again"}, turn], profile=SMOKE)
     assert (found.code, found.metrics["attempts"]) == ("no_solution", 2.0)
-    many = score(task, [turn] * (scorer.MAX_ATTEMPTS + 1), profile=SMOKE)
+    many = score(task, [turn] * 5, profile=SMOKE)
     assert (many.status, many.reward, many.code) == ("invalid", FLOOR, "too_many_attempts")
     assert math.isfinite(FLOOR)

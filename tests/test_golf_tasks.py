@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weightgym.envs.golf.tasks import SOURCE, GolfTasks
+from weightgym.envs.golf.tasks import SOURCE, TURNS_SOURCE, GolfTasks
 from weightgym.rewards.contracts import Task, TaskError, sha256_hex
 from weightgym.rewards.golf.config import KEYS
 from weightgym.rewards.golf.data.stream import SECRET_VARIABLE
@@ -40,7 +40,8 @@ def test_prompts_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changing a prompt changes the task: stored scores name its hash."""
     monkeypatch.setenv(SECRET_VARIABLE, "a secret that no prompt may depend on")
     hashes = {id: SOURCE.task(id).hash[:16] for id in ("lang/0", "lang/31")}
-    assert hashes == {"lang/0": "5c0176134571ca5b", "lang/31": "2a6be3d109aff15e"}
+    assert hashes == {"lang/0": "08cfb666945b2f3f", "lang/31": "896aa50efb2c1811"}
+    assert TURNS_SOURCE.task("lang/0").hash[:16] == "afcb2a9c60d744de"
 
 
 def test_the_prompt_teaches_the_rules() -> None:
@@ -61,8 +62,11 @@ def test_the_prompt_teaches_the_rules() -> None:
         "```python",
         "autograd.Function",
         "low-rank products",
+        "NumPy neither",
+        "4 GiB of memory",
     ):
         assert said in text
+    assert "attempts" not in text
     assert "$" not in text.replace(text[text.index("````text") : text.index("````\n\n## The file")], "")
 
 

@@ -326,7 +326,7 @@ class Trainer:
 
     def _eval_tasks(self) -> list[Any]:
         evaluation = self.config.evaluation
-        tasks = self.eval_entry.tasks
+        tasks = self.eval_entry.tasks_under(self.eval_profile)
         ids = evaluation.tasks or (tasks.ids(evaluation.split) if evaluation.split else ())
         return [tasks.task(id) for id in ids]
 

@@ -68,7 +68,9 @@ class Mixture:
 
 def _source(one: Environment) -> Source:
     entry = registry.spec(one.env)
-    ids = one.tasks or entry.tasks.ids(one.split)
+    profile = entry.checked_profile(one.profile)
+    tasks = entry.tasks_under(profile)
+    ids = one.tasks or tasks.ids(one.split)
     if not ids:
         raise TaskError(f"{one.env}: split {one.split!r} has no tasks")
-    return Source(entry, tuple(entry.tasks.task(id) for id in ids), entry.checked_profile(one.profile), one.weight)
+    return Source(entry, tuple(tasks.task(id) for id in ids), profile, one.weight)

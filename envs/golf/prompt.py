@@ -43,7 +43,8 @@ def quantized_roundtrip(model, clip_percentile: float):      # optional
     ...                                                      # returns (state_dict, artifact_bytes)
 ```
 
-It may import the standard library and PyTorch. An extension that is absent, or that returns `None`, is the default one.
+It may import `torch` and the computing modules of the standard library (`math`, `struct`, `zlib`, `dataclasses`, …).
+Nothing else can be imported, NumPy neither. An extension that is absent, or that returns `None`, is the default one.
 
 **get_config** is read without being run: one `return` of one dict literal with constants for values (`128 * 1024` and
 numeric constants of the module are fine, calls and conditions are not). Keys that are left out have their defaults:
@@ -55,19 +56,24 @@ warmdown_steps < train_steps. A key that is not in the table is an error. What g
 the whole table with your values.
 
 **build_model** gets `vocab_size` 256. `model(input_ids)` with int64 ids of shape (batch, length), length up to seq_len,
-returns logits of shape (batch, length, 256): those at position t are the prediction of byte t + 1. The signature is
-`forward(self, input_ids, target_ids=None)`; targets are never passed. Without it the model is a pre-norm transformer:
-byte and learned position embeddings, num_layers blocks of RMSNorm, causal attention, RMSNorm and a GELU MLP of width
-mlp_mult × model_dim, a last RMSNorm, and the byte embedding again as the head. Weights begin as normal numbers with
-standard deviation 0.02.
+returns logits of shape (batch, length, 256), finite and within ±100,000: those at position t are the prediction of byte
+t + 1. The signature is `forward(self, input_ids, target_ids=None)`; targets are never passed. Without `build_model` it
+is a pre-norm transformer: byte and learned position embeddings, num_layers blocks of RMSNorm, causal attention, RMSNorm
+and a GELU MLP of width mlp_mult × model_dim, a last RMSNorm, and the byte embedding again as the head. Its matrices
+begin as normal numbers with standard deviation 0.02, its positions as zeros.
 
 **Training** is the evaluator's: AdamW with betas 0.9 and 0.95, weight decay and gradient clipping from the config,
-cross-entropy over random rows of seq_len bytes. The learning rate rises linearly for warmup_steps, stays, and falls
-over the last warmdown_steps along a cosine to a tenth.
+cross-entropy over random rows of seq_len bytes, the model in training mode. The learning rate rises linearly for
+warmup_steps, stays, and falls over the last warmdown_steps along a cosine to a tenth. Buffers that the model fills
+while it is trained are kept if they are in its state dict.
 
 **quantized_roundtrip** gets the trained model and q_clip_percentile. It returns the state dict that is scored, which
 must load into a fresh model with `strict=True`, and the size of its packed form in bytes, an int. The default clips
 each tensor at that percentile, rounds it to int8 with one scale, and compresses with zlib.
+
+Training, packing and scoring are processes of their own, each of which builds the model anew (from the same random
+seed) and loads the state dict: what is not in it is lost between them. What they print is thrown away. They run on
+$where.
 
 ## Sizes and budgets (profile $profile)
 
@@ -84,13 +90,16 @@ $schedule
 
 - Anything that makes a prediction depend on the byte that it predicts or on later ones, or on other rows of the batch,
   or on rows that were scored before: no bidirectional attention, no batch statistics in evaluation, no state that
-  outlives a call, no learning while scoring. The evaluator scores every row again among other rows and with other bytes
-  behind secret places; predictions that differ make the run invalid.
+  outlives a call, no learning while scoring. The evaluator scores every row again in another process, among other rows
+  and with other bytes behind secret places; predictions that differ make the run invalid, and so does a model that is
+  random when it is scored.
 - Training in your own code: optimisers, `.backward()`, `autograd.grad`, gradients by `torch.func`. Defining a
   `torch.autograd.Function` (a straight-through estimator, say) is fine.
 - Files, network, environment variables, processes, threads, native code; looking into frames, modules or objects of the
   evaluator; replacing functions of PyTorch or Python; printing results; text or tables of the data in the file.
 - Byte counts that are negative, no plain int, or untrue.
+
+What is plainly against these rules in the text of the file is not run at all.
 
 Causal ideas of every kind are welcome: convolutions, recurrence, shared blocks, rotary or no positions, hashed n-grams
 of earlier bytes, an output bias, quantisation to fewer bits, codebooks, tensors that are stored once and used twice.
@@ -104,11 +113,21 @@ else: no file, a config that is refused, an error, a timeout, an artifact over t
 
 Think first if you like, then give the whole file in one block that opens with ```python on a line of its own and closes
 with ``` on a line of its own. The last such block of your answer is the file.
+$attempts""")
+
+_ATTEMPTS = Template("""
+You have $attempts attempts, each a whole file in an answer of its own. After each the evaluator reports: whether it was
+valid and what went wrong (of an exception at most its class and a line of your file), val_bpb, how the artifact's bytes
+were counted, which part of the budgets was used, and the best so far. The reward is that of the best valid attempt, so
+that a daring one costs nothing.
 """)
 
 
-def task_prompt(task: str, profile: Profile) -> str:
-    """The user message of a task under a profile. The sample in it is the same whatever the secret is."""
+def task_prompt(task: str, profile: Profile, attempts: int | None = None) -> str:
+    """The user message of a task under a profile. The sample in it is the same whatever the secret is.
+
+    ``attempts``: how many an episode has, where it is one of several turns.
+    """
     return _PROMPT.substitute(
         train_bytes=f"{profile.train_bytes:,}",
         val_bytes=f"{profile.val_bytes:,}",
@@ -118,7 +137,9 @@ def task_prompt(task: str, profile: Profile) -> str:
         cap=f"{profile.artifact_cap:,}",
         train_budget=_budget(profile, profile.train_seconds),
         post_budget=_budget(profile, profile.post_seconds),
+        where=_where(profile),
         schedule=_schedule(profile),
+        attempts="" if attempts is None else _ATTEMPTS.substitute(attempts=attempts),
     )
 
 
@@ -142,6 +163,12 @@ def _budget(profile: Profile, seconds: float) -> str:
         else ""
     )
     return f"{seconds:g} seconds on {where}{slow}"
+
+
+def _where(profile: Profile) -> str:
+    if profile.gpus == 0:
+        return f"one CPU thread each, without autocast, in {profile.memory_bytes >> 30} GiB of memory"
+    return "GPUs, under bfloat16 autocast" + (" (on a machine without one, on a CPU)" if profile.gpus is None else "")
 
 
 def _schedule(profile: Profile) -> str:

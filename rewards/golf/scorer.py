@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weightgym.rewards.contracts import Completion, ModelError, Score, Task, TaskError, completion_text
 from weightgym.rewards.golf.answer import find_solution
@@ -18,15 +19,12 @@ from weightgym.rewards.golf.report import Result
 #: The reward of an answer that is no valid run. Knowing nothing costs 8 bits a byte.
 FLOOR = -9.0
 WORST_BPB = 8.5
-ENVS = ("golf", "golf-turns")
-#: Attempts of one episode that are scored.
-MAX_ATTEMPTS = 16
 #: Fields of a result in which two runs may differ.
 _VARYING = {"runtime_s", "phase_s", "cpu_s", "apart"}
 
 
 def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Score:
-    """Score one answer; of a conversation with several, the best attempt.
+    """Score one answer; of a ``golf-turns`` conversation with several, the best attempt.
 
     Metrics are those of ``scored``. ``info["result"]`` is the evaluator's result of the best attempt.
 
@@ -35,9 +33,9 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
     """
     started = time.perf_counter()
     rules = find_profile(profile)
-    check_task(task)
+    allowed = check_task(task)
     try:
-        texts = _attempts(completion, several=task.env == "golf-turns")
+        texts = _answers(completion, allowed)
         evaluator, corpus = shared(profile), language_corpus(rules, task.id)
         results = [attempt(evaluator, text, corpus) for text in texts]
     except ModelError as error:
@@ -62,47 +60,77 @@ def attempt(evaluator: Evaluates, text: str, corpus: Corpus) -> Result:
 def scored(results: Sequence[Result], *, profile: str, seconds: float) -> Score:
     """The score of one episode's attempts, in their order (one at least): that of the best valid one.
 
-    Metrics: ``attempts``, ``valid_attempts``, ``best_attempt`` (from 1), and of the best one ``val_bpb``,
-    ``artifact_bytes``, ``claimed_bytes``, ``audited_bytes``, ``source_bytes``, ``param_count`` and
-    ``review_required`` (1 where a person should look at it before it counts).
+    Metrics are those of ``best_of``, and of the best attempt, as far as they are known, ``val_bpb``,
+    ``artifact_bytes``, ``claimed_bytes``, ``audited_bytes``, ``source_bytes``, ``param_count`` and ``review_required``
+    (1 where a person should look at it before it counts). Timings: ``runtime_s``, and of each phase ``<phase>_cpu_s``
+    and ``<phase>_s`` (wall clock).
     """
-    valid = [result for result in results if result.val_bpb is not None]
-    best = min(valid, key=lambda result: result.val_bpb or 0.0) if valid else results[-1]
-    found = best.model_dump(mode="json", exclude=_VARYING)
+    return best_of([_scored(one, profile) for one in results]).model_copy(update={"seconds": seconds})
+
+
+def _scored(result: Result, profile: str) -> Score:
+    found = result.model_dump(mode="json", exclude=_VARYING)
     counted = ("val_bpb", "artifact_bytes", "claimed_bytes", "audited_bytes", "source_bytes", "param_count")
     metrics = {name: float(found[name]) for name in counted if found[name] is not None}
-    metrics |= {"attempts": float(len(results)), "valid_attempts": float(len(valid))}
-    timings = {"runtime_s": best.runtime_s} | {f"{phase}_cpu_s": spent for phase, spent in best.cpu_s.items()}
-    if best.val_bpb is None:
-        return Score(status="invalid", reward=FLOOR, reason=f"{best.reason}: {best.message}", metrics=metrics,
-                     info={"result": found}, profile=profile, seconds=seconds, timings=timings)  # fmt: skip
-    metrics["best_attempt"] = 1.0 + next(place for place, one in enumerate(results) if one is best)
-    metrics["review_required"] = float(best.verdict == "review_required")
-    return Score(status="ok", reward=-min(best.val_bpb, WORST_BPB), metrics=metrics, info={"result": found},
-                 profile=profile, seconds=seconds, timings=timings)  # fmt: skip
+    timings = {"runtime_s": result.runtime_s}
+    timings |= {f"{phase}_cpu_s": spent for phase, spent in result.cpu_s.items()}
+    timings |= {f"{phase}_s": spent for phase, spent in result.phase_s.items()}
+    told = {"info": {"result": found}, "profile": profile, "timings": timings}
+    if result.val_bpb is None:
+        reason = f"{result.reason}: {result.message}"
+        return Score(status="invalid", reward=FLOOR, reason=reason, metrics=metrics, **told)
+    metrics["review_required"] = float(result.verdict == "review_required")
+    return Score(status="ok", reward=-min(result.val_bpb, WORST_BPB), metrics=metrics, **told)
 
 
-def check_task(task: Task) -> None:
-    """Whether the task is one of this benchmark.
+def best_of(scores: Sequence[Score]) -> Score:
+    """The score of an episode whose attempts have these, in their order (one at least, and none a fault of ours).
+
+    That of the best valid one, or else of the last, with the metrics ``attempts``, ``valid_attempts`` and
+    ``best_attempt`` (from 1; where one is valid).
+    """
+    valid = [place for place, one in enumerate(scores) if one.status == "ok"]
+    counts = {"attempts": float(len(scores)), "valid_attempts": float(len(valid))}
+    best = min(valid, key=lambda place: scores[place].metrics["val_bpb"], default=len(scores) - 1)
+    if valid:
+        counts["best_attempt"] = best + 1.0
+    whole = {"metrics": scores[best].metrics | counts, "seconds": sum(one.seconds for one in scores)}
+    return scores[best].model_copy(update=whole)
+
+
+def check_task(task: Task) -> int | None:
+    """Whether the task is one of this benchmark; how many attempts an episode has, None for a single answer.
 
     Raises:
         TaskError: it is not.
     """
-    if task.env in ENVS and task.data == {"language": task.id, "generator": GENERATOR}:
-        return
+    data, wanted = dict(task.data), {"language": task.id, "generator": GENERATOR}
+    if task.env == "golf" and data == wanted:
+        return None
+    allowed = data.pop("attempts", None)
+    if task.env == "golf-turns" and data == wanted and type(allowed) is int and allowed > 0:
+        return allowed
     raise TaskError(
-        f"task {task.id!r} of {task.env!r}: want an env of {', '.join(ENVS)} and data with the language {task.id!r} "
-        f"and the generator {GENERATOR!r}; got {dict(task.data)}"
+        f"task {task.id!r} of {task.env!r}: want env golf or golf-turns and data with the language {task.id!r}, "
+        f"the generator {GENERATOR!r} and, for golf-turns alone, the number of attempts; got {dict(task.data)}"
     )
 
 
-def _attempts(completion: Completion, *, several: bool) -> list[str]:
-    if isinstance(completion, str) or not several:
+def _answers(completion: Completion, allowed: int | None) -> list[str]:
+    """The texts to evaluate. Of several messages, one whose content can't be read is an attempt without text."""
+    if isinstance(completion, str) or allowed is None:
         return [completion_text(completion)]
     own = [one for one in completion if isinstance(one, Mapping) and one.get("role") == "assistant"]
-    if len(own) > MAX_ATTEMPTS:
-        raise ModelError(f"too_many_attempts: {len(own)} answers; at most {MAX_ATTEMPTS} are scored")
-    return [completion_text([one]) for one in own] or [completion_text(completion)]
+    if len(own) > allowed:
+        raise ModelError(f"too_many_attempts: {len(own)} answers; the task has {allowed} attempts")
+    return [_text(one) for one in own] or [completion_text(completion)]
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    try:
+        return completion_text([message])
+    except ModelError:
+        return ""
 
 
 def _since(started: float) -> float:
