@@ -26,12 +26,31 @@ def bigram_bits(text: Bytes) -> float:
     return float(-(counts[seen] * np.log2(share)).sum() / counts.sum())
 
 
-def order_bits(train: Bytes, val: Bytes, orders: int) -> list[float]:
-    """Bits a byte of ``val`` by interpolated counts of ``train`` over 0, 1, … ``orders`` bytes of context."""
+def bag_bits(train: Bytes, val: Bytes, length: int) -> float:
+    """Bits a byte of rows of ``val`` by the byte pairs of ``train``, each byte weighted by how much more often than in
+    ``train`` it has been in the row so far."""
+    pairs = np.bincount(train[:-1].astype(np.int64) * 256 + train[1:], minlength=65_536).reshape(256, 256) + 0.05
+    usual = (np.bincount(train, minlength=256) + 0.5) / (train.size + 128)
+    bits = []
+    for start in range(0, val.size - length, length):
+        row = val[start : start + length + 1]
+        seen = np.cumsum(np.eye(256)[row[:-1]], axis=0)
+        here = (seen + 8 * usual) / (np.arange(1, length + 1)[:, None] + 8)
+        chance = pairs[row[:-1]] * (here / usual) ** 0.75
+        bits.append(-np.log2(chance[np.arange(length), row[1:]] / chance.sum(1)).mean())
+    return float(np.mean(bits))
+
+
+def order_bits(train: Bytes, val: Bytes, orders: int, entries: int | None = None) -> list[float]:
+    """Bits a byte of ``val`` by interpolated counts of ``train`` over 0, 1, … ``orders`` bytes of context; of each
+    order only the ``entries`` most frequent strings, if that is given."""
     chance = np.full(val.size - orders, 1 / 256)
     bits = []
     for order in range(orders + 1):
         grams, counts = np.unique(_grams(train, order + 1), return_counts=True)
+        if entries is not None and counts.size > entries:
+            kept = counts > np.partition(counts, -entries)[-entries]
+            grams, counts = grams[kept], counts[kept]
         contexts, first = np.unique(grams >> np.uint64(8), return_index=True)
         total, kinds = np.add.reduceat(counts, first), np.diff(np.append(first, grams.size))
         wanted = _grams(val, order + 1)[orders - order :]

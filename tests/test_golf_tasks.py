@@ -40,8 +40,8 @@ def test_prompts_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changing a prompt changes the task: stored scores name its hash."""
     monkeypatch.setenv(SECRET_VARIABLE, "a secret that no prompt may depend on")
     hashes = {id: SOURCE.task(id).hash[:16] for id in ("lang/0", "lang/31")}
-    assert hashes == {"lang/0": "08cfb666945b2f3f", "lang/31": "896aa50efb2c1811"}
-    assert TURNS_SOURCE.task("lang/0").hash[:16] == "afcb2a9c60d744de"
+    assert hashes == {"lang/0": "2a8c5be6f03c0c89", "lang/31": "e7fc9d5c16d5ebcc"}
+    assert TURNS_SOURCE.task("lang/0").hash[:16] == "a6cd17e7cc6676a2"
 
 
 def test_the_prompt_teaches_the_rules() -> None:

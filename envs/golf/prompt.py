@@ -24,8 +24,9 @@ many bits it needs for a byte (`val_bpb`). Fewer is better.
 ## The data
 
 $train_bytes bytes to train on, $val_bytes to be scored on, UTF-8. Each language has words, grammar and formats of
-its own: prose in paragraphs, text like code, tables. Words agree with each other, documents have topics, and what a
-document names once comes back in it. The two texts share the language and no passage. Pieces of it:
+its own: prose in paragraphs, text like code, tables. Words agree with each other, documents have topics and ways of
+spelling, and what a document names once comes back in it. The two texts share the language and no passage. Pieces of
+it:
 
 ````text
 $sample````

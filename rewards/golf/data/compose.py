@@ -13,10 +13,11 @@ import numpy.typing as npt
 from weightgym.rewards.golf.data.draws import key_of, words16
 from weightgym.rewards.golf.data.language import COMPANIONS, FEATURES, TOPICS, Ints, Language, Lists
 from weightgym.rewards.golf.data.slots import KEPT, NOUNS_PER_LINE, Pick
-from weightgym.rewards.golf.data.words import DIALECTS, FORMS, NOUN, STEMS, SYLLABLES
+from weightgym.rewards.golf.data.spelling import SPELLINGS
+from weightgym.rewards.golf.data.words import DIALECTS, FORMS, NOUN, SPOKEN, STEMS, SYLLABLES
 
-DOCUMENTS = 256  #: of one block, about 300 kB
-_RANKS = max(STEMS)
+DOCUMENTS = 256  #: of one block, about 500 kB
+_RANKS = max(SPOKEN)
 _NAME_SYLLABLES = 3
 #: A name that is drawn is one of the document's first more often than one of its last.
 _FAVOURITES = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 0])
@@ -28,6 +29,8 @@ class _Documents(NamedTuple):
 
     register: Ints  # (documents,)
     topic: Ints
+    dialect: Ints
+    style: Ints  #: of spelling
     kept: Ints  # (documents × KEPT,) 16 bits that words and amounts are found with
     names: Ints  # (documents × KEPT × syllables,)
     row: Ints  # (documents,) the number of its first row
@@ -50,7 +53,8 @@ def block(spoken: Language, key: int, register: int | None = None) -> npt.NDArra
     """A block of documents as bytes, all of one register or of all: a pure function of its arguments."""
     documents = _documents(spoken, key, register)
     lines = _lines(spoken, key, documents)
-    return _spell(spoken, *_tokens(spoken, key, documents, lines))
+    token, line, slot = _tokens(spoken, key, documents, lines)
+    return _spell(spoken, token, slot, documents.style[lines.document[line]])
 
 
 def _bits(key: int, purpose: str, *shape: int) -> Ints:
@@ -66,14 +70,17 @@ def _expand(lists: Lists, chosen: Ints) -> tuple[Ints, Ints]:
 
 
 def _documents(spoken: Language, key: int, register: int | None) -> _Documents:
-    bits = _bits(key, "documents", DOCUMENTS, 4)
+    bits = _bits(key, "documents", DOCUMENTS, 5)
     topic = bits[:, 1] * TOPICS >> 16
+    dialect = topic % DIALECTS
     syllables = _bits(key, "names", DOCUMENTS, KEPT, _NAME_SYLLABLES) * (SYLLABLES // DIALECTS - 1) >> 16
-    syllables = (syllables + 1) * DIALECTS + (topic % DIALECTS)[:, None, None]
+    syllables = (syllables + 1) * DIALECTS + dialect[:, None, None]
     syllables[:, :, 2] *= syllables[:, :, 1] & 1  # half the names have two syllables
     return _Documents(
         register=spoken.register_of[bits[:, 0] >> 6] if register is None else np.full(DOCUMENTS, register),
         topic=topic,
+        dialect=dialect,
+        style=dialect * SPELLINGS + (bits[:, 4] * SPELLINGS >> 16),
         kept=_bits(key, "kept", DOCUMENTS, KEPT).reshape(-1),
         names=syllables.reshape(-1),
         row=bits[:, 3] % 900,
@@ -109,7 +116,7 @@ def _lines(spoken: Language, key: int, documents: _Documents) -> _Lines:
     )
 
 
-def _tokens(spoken: Language, key: int, documents: _Documents, lines: _Lines) -> tuple[Ints, Ints]:
+def _tokens(spoken: Language, key: int, documents: _Documents, lines: _Lines) -> tuple[Ints, Ints, Ints]:
     """The texts of the pool that the block consists of, and the slots that they fill."""
     line, slot = _expand(spoken.templates, lines.template)
     pick = spoken.slots.pick[slot]
@@ -149,6 +156,8 @@ def _tokens(spoken: Language, key: int, documents: _Documents, lines: _Lines) ->
     token[where] += np.where(bits & 7 < 5, usual, word(where, bits)) * FORMS
     where = at[Pick.KEPT_WORD]
     token[where] += word(where, kept(where)) * FORMS
+    where = at[Pick.DIALECT]
+    token[where] += documents.dialect[lines.document[line[where]]] * arg(where)
     where = at[Pick.NAME]
     name = lines.document[line[where]] * KEPT + lines.name[phrase(where)]
     token[where] += documents.names[name * _NAME_SYLLABLES + arg(where)]
@@ -163,14 +172,17 @@ def _tokens(spoken: Language, key: int, documents: _Documents, lines: _Lines) ->
     token[where] += lines.depth[line[where]]
     agreeing = np.flatnonzero(spoken.slots.form[slot])
     token[agreeing] += spoken.forms[spoken.slots.form[slot[agreeing]] * FEATURES + lines.features[phrase(agreeing)]]
-    return token, slot
+    return token, line, slot
 
 
-def _spell(spoken: Language, token: Ints, slot: Ints) -> npt.NDArray[np.uint8]:
+def _spell(spoken: Language, token: Ints, slot: Ints, style: Ints) -> npt.NDArray[np.uint8]:
     glue = spoken.slots.glue[slot]
     starts, lengths = spoken.starts[token] + glue, spoken.lengths[token] - glue
     shift = starts - (np.cumsum(lengths) - lengths)
     places = np.repeat(shift.astype(np.int32), lengths)
     places += np.arange(places.size, dtype=np.int32)
-    text: npt.NDArray[np.uint8] = spoken.text[places]
-    return text
+    where = np.repeat((style * 256).astype(np.int32), lengths)
+    where += spoken.text[places]
+    text: npt.NDArray[np.uint8] = spoken.written[where].view(np.uint8)
+    spelled: npt.NDArray[np.uint8] = text[text != 0]
+    return spelled

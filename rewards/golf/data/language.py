@@ -14,18 +14,19 @@ from weightgym.rewards.golf.data.code import Code
 from weightgym.rewards.golf.data.draws import Draws, key_of, lookup, words16
 from weightgym.rewards.golf.data.prose import Prose
 from weightgym.rewards.golf.data.slots import Form, Template
+from weightgym.rewards.golf.data.spelling import spellings
 from weightgym.rewards.golf.data.tables import Tables
-from weightgym.rewards.golf.data.words import DIALECTS, FORMS, NOUN, STEMS, Lexicon, Pool
+from weightgym.rewards.golf.data.words import DIALECTS, FORMS, NOUN, SPOKEN, STEMS, Lexicon, Pool
 
 Ints = npt.NDArray[np.int64]
 
 #: Part of every key: another version of the generator is other text, and other profiles.
 VERSION = "golf-data-1"
-TOPICS = 24
+TOPICS = 4 * DIALECTS
 FEATURES = 18  #: gender (3) × number (2) × tense (3)
 COMPANIONS = 4
 CHOICES = 1024  #: entries of a table that templates and skeletons are drawn from
-_RANKS = max(STEMS)
+_RANKS = max(SPOKEN)
 
 
 class Lists(NamedTuple):
@@ -55,7 +56,7 @@ class Slots(NamedTuple):
 class Language:
     """A language, compiled. Arrays are not to be written to."""
 
-    text: npt.NDArray[np.uint8]  #: the bytes of the pool
+    text: npt.NDArray[np.uint8]  #: the codes of the pool
     starts: Ints  #: (texts,) where a text begins, and its length
     lengths: Ints
     slots: Slots
@@ -71,6 +72,7 @@ class Language:
     stem_of: Ints  #: (classes × TOPICS × ranks,) the stem of that rank
     companions: Ints  #: (classes × nouns × COMPANIONS,) stems that go with a noun
     genders: Ints  #: (nouns,)
+    written: npt.NDArray[np.uint32]  #: (styles × 256,) the bytes that a style writes for a code, zeros last
     forms: Ints  #: (Form × FEATURES,) the form that agrees
 
 
@@ -82,9 +84,9 @@ def language(task: str) -> Language:
     lexicon = Lexicon(draws, pool)
     kinds: list[list[Template]] = []
     registers = [
-        Prose(draws, lexicon).register(kinds, share=50),
-        Code(draws, lexicon).register(kinds, share=26),
-        Tables(draws, lexicon).register(kinds, share=24),
+        Prose(draws, lexicon).register(kinds, share=52),
+        Code(draws, lexicon).register(kinds, share=27),
+        Tables(draws, lexicon).register(kinds, share=21),
     ]
     text, starts, lengths = pool.arrays()
     templates = [template for kind in kinds for template in kind]
@@ -103,11 +105,12 @@ def language(task: str) -> Language:
         register_of=lookup([register.share for register in registers], CHOICES),
         units=np.array([(register.units[0], register.units[1] - register.units[0]) for register in registers]),
         rank_of=np.concatenate(
-            [lookup([(1 << 24) // (rank + 10) for rank in range(count)], 1 << 16) for count in STEMS]
+            [lookup([(1 << 24) // (rank + 10) for rank in range(count)], 1 << 16) for count in SPOKEN]
         ),
         stem_of=_stems_by_topic(task),
         companions=_companions(task),
         genders=lexicon.genders,
+        written=spellings(draws),
         forms=_agreement(),
     )
 
@@ -135,16 +138,16 @@ def _choices(sizes: list[int], *, skew: int) -> Ints:
 
 
 def _stems_by_topic(task: str) -> Ints:
-    """Stems by topic and rank: the common ones of its dialect first, favourites of its own among them."""
+    """Stems by topic and rank: of its dialect, the common ones first, favourites of its own among them."""
     table = np.zeros((len(STEMS), TOPICS, _RANKS), dtype=np.int64)
-    for word_class, count in enumerate(STEMS):
+    for word_class, count in enumerate(SPOKEN):
         for topic in range(TOPICS):
             luck = words16(key_of(VERSION, "topic", task, word_class, topic), count).astype(np.int64)
             # Most ranks stay; one in eight is divided by up to 256: a rare word may become one of the topic's first.
             favour = np.where(luck & 7 == 0, luck >> 3 & 7, 0) + (luck >> 6 & 1)
-            foreign = np.arange(count) % DIALECTS != topic % DIALECTS
-            place = ((np.arange(count) + 4) << 20 >> favour) << 6 * foreign
-            table[word_class, topic, :count] = np.lexsort((np.arange(count), place))
+            place = (np.arange(count) + 4) << 20 >> favour
+            order = np.lexsort((np.arange(count), place))
+            table[word_class, topic, :count] = order * DIALECTS + topic % DIALECTS
     return table.reshape(-1)
 
 

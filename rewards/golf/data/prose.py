@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from weightgym.rewards.golf.data.draws import Draws
 from weightgym.rewards.golf.data.slots import Form, Line, Pick, Register, Slot, Template
-from weightgym.rewards.golf.data.words import ADJECTIVE, ADVERB, DIALECTS, FORMS, NOUN, VERB, Lexicon
+from weightgym.rewards.golf.data.spelling import CLOSE, DASH, OPEN, STOP
+from weightgym.rewards.golf.data.words import ADJECTIVE, ADVERB, FORMS, NOUN, VERB, Lexicon
 
 SENTENCES = 160
 
@@ -21,8 +23,8 @@ class Prose:
         self._article = self._forms() if draws.chance(70) else None
         self._relative = self._forms()
         self._prepositions, self._joins, self._said = self._particles(9), self._particles(5), self._particles(1)
-        self._quotes = draws.one(("“”", "«»", '""', "„“"))
-        self._full_stop, self._dash = draws.one((".", ".", "·")), draws.one((" —", " –", ";"))
+        self._open, self._close = self._literal(f" {OPEN}"), self._literal(CLOSE)
+        self._dash = self._literal(DASH)
 
     def register(self, kinds: list[list[Template]], share: int) -> Register:
         """Adds the kinds of lines of prose to ``kinds``; returns its paragraphs."""
@@ -38,19 +40,26 @@ class Prose:
         for length in (1, 2, 2, 3, 3, 4, 4, 5, 6, 7):
             body = (opening, *[sentence] * length, ending)
             skeletons += [body, body, body, (heading, *body)]
-        return Register(share, skeletons, (3, 9))
+        return Register(share, skeletons, (5, 15))
 
     def _literal(self, text: str) -> Slot:
         return Slot(self._pool.literal(text))
 
     def _particles(self, count: int) -> list[Slot]:
-        return [self._literal(" " + self._lexicon.particle(self._draws)) for _ in range(count)]
+        return [self._spoken(f" {text}" for text in self._lexicon.particles(self._draws)) for _ in range(count)]
+
+    def _spoken(self, texts: Iterable[str]) -> Slot:
+        """A text of each dialect, of which a document's own is drawn."""
+        return Slot(self._pool.extend(texts), Pick.DIALECT, 1)
 
     def _forms(self) -> int:
         """A short word with forms by gender and number: where they begin in the pool."""
-        head = self._lexicon.particle(self._draws)
-        endings = [self._lexicon.sounds.ending(self._draws, index % DIALECTS)[0] for index in range(FORMS)]
-        return self._pool.extend(f" {head}{ending}" for ending in endings)
+        heads = self._lexicon.particles(self._draws)
+        return self._pool.extend(
+            f" {head}{self._lexicon.sounds.ending(self._draws, dialect)[0]}"
+            for dialect, head in enumerate(heads)
+            for _ in range(FORMS)
+        )
 
     def _name(self, which: int) -> list[Slot]:
         slot = Slot(self._lexicon.syllable_base, Pick.NAME, which=which)
@@ -67,7 +76,7 @@ class Prose:
             adjective = Slot(bases[ADJECTIVE], pick, ADJECTIVE, Form.GENDER_NUMBER, which)
             words.insert(0 if self._adjective_first else len(words), adjective)
         if self._article is not None and draws.chance(45):
-            words.insert(0, Slot(self._article, form=Form.GENDER_NUMBER, which=which))
+            words.insert(0, Slot(self._article, Pick.DIALECT, FORMS, Form.GENDER_NUMBER, which))
         return words
 
     def _aside(self, which: int) -> list[Slot]:
@@ -82,7 +91,7 @@ class Prose:
         who, other = self._phrase(subject, Form.SUBJECT, 30), 3 - subject - thing
         if draws.chance(20):
             verb = self._verb(subject)
-            relative = Slot(self._relative, form=Form.GENDER_NUMBER, which=subject)
+            relative = Slot(self._relative, Pick.DIALECT, FORMS, Form.GENDER_NUMBER, subject)
             who += [self._literal(","), relative, *self._phrase(other, Form.OBJECT, 20), verb, self._literal(",")]
         parts = {"S": who, "V": [self._verb(subject)], "O": []}
         if draws.chance(65):
@@ -101,16 +110,14 @@ class Prose:
         if draws.chance(40):
             slots = [*self._aside(2), *slots] if draws.chance(30) else [*slots, *self._aside(2)]
         if draws.chance(30):
-            slots += [self._literal(draws.one((",", ",", self._dash))), draws.skewed(self._joins), *self._clause(0, 2)]
+            slots += [draws.one((self._literal(","), self._dash)), draws.skewed(self._joins), *self._clause(0, 2)]
         elif draws.chance(20):
-            opening, closing = self._quotes[0], self._quotes[1]
-            slots = [*self._name(1), *self._said, self._literal(":"), self._literal(" " + opening),
-                     *_glued(tuple(slots)), self._literal(closing)]  # fmt: skip
+            slots = [*self._name(1), *self._said, self._literal(":"), self._open, *_glued(tuple(slots)), self._close]
         elif draws.chance(12):
             slots += [self._literal(":"), *self._count(), *self._phrase(2, Form.SUBJECT, 0)]
         if slots[-1] == self._literal(","):
             slots.pop()
-        stop = self._full_stop if draws.chance(85) else draws.one(("?", "!"))
+        stop = STOP if draws.chance(85) else draws.one(("?", "!"))
         return (replace(slots[0], capital=True), *slots[1:], self._literal(stop))
 
     def _count(self) -> list[Slot]:

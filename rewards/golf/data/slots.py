@@ -22,6 +22,7 @@ class Pick(IntEnum):
     BAND = 7  #: one of ``arg`` numbers, near an amount that the document keeps
     ROW = 8  #: one more than on the line before
     INDENT = 9  #: the indentation of the line
+    DIALECT = 10  #: the one of the document's dialect; ``arg`` texts for each
 
 
 class Form(IntEnum):

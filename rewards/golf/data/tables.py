@@ -34,7 +34,7 @@ class Tables:
             kinds.append([(self._lit("\n"),)])
             for rows in (8, 14, 22, 32, 44):
                 skeletons.append((Line(first), *[Line(first + 1)] * rows, Line(first + 2)))
-        return Register(share, skeletons, (1, 2))
+        return Register(share, skeletons, (2, 4))
 
     def _lit(self, text: str) -> Slot:
         return Slot(self._pool.literal(text))

@@ -1,4 +1,4 @@
-"""The words of a language: sounds, syllables, stems, endings, and the pool of all word forms as bytes."""
+"""The words of a language: sounds, syllables, stems, endings, and the pool of all word forms."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import numpy.typing as npt
 
 from weightgym.rewards.golf.data.draws import Draws
 
-_CONSONANTS = tuple("ptkbdgmnszfvlrjhwcxq")
-_MARKED_CONSONANTS = tuple("šžčñðþłșğķ")
-_VOWELS = (tuple("aou"), tuple("eiy"))
-_MARKED_VOWELS = (tuple("åôûāǫ"), tuple("éêøüï"))
+#: Sounds, as the pool writes them; letters come from ``spelling``.
+CONSONANTS = "ptkbdgmnsz"
+VOWELS = ("aou", "eiy")  #: by harmony class
 
 #: Word classes. A class is a contiguous range of stems; each stem has ``FORMS`` forms in a row.
 NOUN, VERB, ADJECTIVE, ADVERB = range(4)
-STEMS = (2400, 1200, 1000, 300)
+#: A document keeps to one dialect. Dialects share the grammar; each has its own words and favours its own sounds. Stem
+#: s of a class is of dialect s modulo DIALECTS.
+DIALECTS = 12
+SPOKEN = (400, 200, 160, 60)  #: stems of each class in a dialect
+STEMS = tuple(DIALECTS * count for count in SPOKEN)
 FORMS = 6
-SYLLABLES = 240  #: for names
-#: A stem belongs to a dialect (its number modulo DIALECTS), which has favourite sounds of its own; a topic is mostly
-#: spoken of in one dialect. Bytes of a document therefore tell more about its next byte than the byte before does.
-DIALECTS = 4
+SYLLABLES = 20 * DIALECTS  #: for names
 
 
 @dataclass
 class Pool:
-    """Byte strings by number. Each is there twice: as it is and, ``len`` of the pool further on, capitalised."""
+    """Texts by number, in sounds and signs that a style has yet to spell: a byte (a code) for each character. Each
+    is there twice: as it is and, ``len`` of the pool further on, capitalised."""
 
     texts: list[str] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
@@ -50,8 +51,9 @@ class Pool:
         return self._seen[text]
 
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """All bytes in one array, and the start and length of each text, the capitalised ones behind the others."""
-        encoded = [text.encode() for text in (*self.texts, *(text[:1] + text[1:].capitalize() for text in self.texts))]
+        """All codes in one array, and the start and length of each text, the capitalised ones behind the others."""
+        texts = (*self.texts, *(text[:1] + text[1:].capitalize() for text in self.texts))
+        encoded = [text.encode("latin-1") for text in texts]
         lengths = np.array([len(text) for text in encoded], dtype=np.int64)
         return np.frombuffer(b"".join(encoded), dtype=np.uint8), np.cumsum(lengths) - lengths, lengths
 
@@ -61,21 +63,17 @@ class Sounds:
     classes: all vowels of a stem and its endings are of one class."""
 
     def __init__(self, draws: Draws) -> None:
-        consonants = draws.some(_CONSONANTS, 16 + draws.below(4)) + draws.some(_MARKED_CONSONANTS, 2)
-        self._heads = [draws.some(consonants, 8) for _ in range(DIALECTS)]
-        self._tails = [draws.some(consonants, 5) for _ in range(DIALECTS)]
-        self._seconds = draws.some(consonants[:-2], 3)
-        every = [
-            draws.some(plain, 3) + draws.some(marked, 2) for plain, marked in zip(_VOWELS, _MARKED_VOWELS, strict=True)
-        ]
-        self._vowels = [[draws.some(vowels, 3) for vowels in every] for _ in range(DIALECTS)]
+        self._heads = [draws.some(CONSONANTS, 6) for _ in range(DIALECTS)]
+        self._tails = [draws.some(heads, 3) for heads in self._heads]
+        self._seconds = [draws.some(heads, 2) for heads in self._heads]
+        self._vowels = [[draws.some(vowels, 2) for vowels in VOWELS] for _ in range(DIALECTS)]
         self._closed, self._cluster, self._bare = 20 + draws.below(25), 4 + draws.below(10), 4 + draws.below(8)
 
     def syllable(self, draws: Draws, dialect: int, harmony: int, *, first: bool) -> str:
         """A syllable; only the first of a word may begin with its vowel."""
         head = "" if first and draws.chance(self._bare) else draws.one(self._heads[dialect])
         if head and draws.chance(self._cluster):
-            head += draws.one(self._seconds)
+            head += draws.one(self._seconds[dialect])
         tail = draws.one(self._tails[dialect]) if draws.chance(self._closed) else ""
         return head + draws.one(self._vowels[dialect][harmony]) + tail
 
@@ -85,7 +83,7 @@ class Sounds:
     def ending(self, draws: Draws, dialect: int) -> tuple[str, str]:
         """An ending for each harmony class: the same but for its vowel."""
         head, tail = draws.one(("", draws.one(self._heads[dialect]))), draws.one(("", draws.one(self._tails[dialect])))
-        place = draws.below(3)
+        place = draws.below(2)
         low, high = (head + vowels[place] + tail for vowels in self._vowels[dialect])
         return low, high
 
@@ -137,6 +135,6 @@ class Lexicon:
                 self._taken.add(stem)
                 return stem
 
-    def particle(self, draws: Draws) -> str:
-        """A new short word without forms, such as a preposition, as text without its space."""
-        return self._new_stem(draws, draws.below(DIALECTS), draws.below(2), 1)
+    def particles(self, draws: Draws) -> list[str]:
+        """A new short word without forms, such as a preposition, in each dialect, as text without its space."""
+        return [self._new_stem(draws, dialect, draws.below(2), 1) for dialect in range(DIALECTS)]
