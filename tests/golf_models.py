@@ -133,6 +133,15 @@ class WaryPeek(Conv):
         return y.scatter_add(2, peek(ids), torch.where(likely, 6.0, 0.0))
 
 
+class SurprisePeek(Conv):
+    """Only where the next byte is a great surprise: at one position in forty, and each is worth much."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        y = super().forward(ids)
+        unlikely = torch.softmax(y, -1).gather(2, peek(ids)) < 0.01
+        return y.scatter_add(2, peek(ids), torch.where(unlikely, 9.0, 0.0))
+
+
 class SpliceAware(Conv):
     """Not in rows that look spliced: where some byte is a great surprise."""
 

@@ -41,7 +41,7 @@ def test_the_zoo_is_whole() -> None:
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
 def test_zoo(path: Path) -> None:
     raw = path.read_bytes()
-    head = re.match(rb'"""(ATTACK|HONEST) (\w+) \[\w+\] gate=(\w+): ', raw)
+    head = re.match(rb'"""(ATTACK|HONEST) (\w+) \[\w+\] gate=(\w+)(?: twin=\w+)?: ', raw)
     assert head is not None
     assert head[2].decode() == path.stem
     found = gate(raw)

@@ -129,6 +129,7 @@ FORBIDDEN = {
     "ioperm": 173, "iopl": 172, "modify_ldt": 154, "vmsplice": 278, "splice": 275, "tee": 276, "landlock": 444,
     "lookup_dcookie": 212, "vhangup": 153, "nfsservctl": 180, "remap_file_pages": 216, "migrate_pages": 256,
     "move_pages": 279, "futex_waitv": 449, "cachestat": 451, "mseal": 462, "of the future": 600,
+    "fadvise64": 221, "readahead": 187, "mincore": 27,
 }  # fmt: skip
 
 

@@ -22,8 +22,10 @@ _TENSOR_BYTES = 2  #: for each tensor: which encoding it has
 _BLOCKS = (16, 32, 64, 128, 256, 512)
 _SAMPLE = 1 << 13  #: values by which an encoding is chosen
 _CEILING = 16_000_000  #: four times the rules' cap
+_MOST_BYTES = 128 << 20  #: of different tensors, as they are: 4 MB of artifact are a quarter of a bit for each byte
 _SEARCHED = 400  #: tensors, the largest first, in which grids are looked for: that takes some milliseconds each
 _FINALISTS = 2  #: encodings that are then tried on all values
+_LONG_LABELS = 1 << 20  #: bytes of names and shapes from which on they are not compressed
 _SLICE = 1 << 10  #: bytes from which on equal slices are looked for
 _CLAIM_LIMIT = 1 << 40
 
@@ -72,9 +74,10 @@ def _without_negative_zeros(tensor: Tensor) -> Tensor:
 
 
 def audited_bytes(tensors: Mapping[str, Tensor], ceiling: int = _CEILING) -> int:
-    """The bytes that the tensors fit into. Equal ones, and equal slices of one, count once.
+    """The bytes that the tensors fit into, names and shapes too. Equal ones, and equal slices of one, count once.
 
-    Past the ceiling the work ends: the true number is then at least the one that is given back.
+    Past the ceiling the work ends: the true number is then at least the one that is given back. Tensors of more than
+    128 MiB are not looked into, for that would take a minute: they count as the ceiling and more.
     """
     with np.errstate(all="ignore"):  # any bits may come
         return _audited_bytes(canonical(tensors), ceiling)
@@ -82,7 +85,7 @@ def audited_bytes(tensors: Mapping[str, Tensor], ceiling: int = _CEILING) -> int
 
 def _audited_bytes(tensors: Mapping[str, Tensor], ceiling: int) -> int:
     seen: set[bytes] = set()
-    total = 0.0
+    total, raw = float(_label_bytes(tensors)), 0
     for tensor in sorted(tensors.values(), key=lambda tensor: -tensor.array.nbytes):
         total += _TENSOR_BYTES
         array = np.ascontiguousarray(tensor.array)
@@ -93,8 +96,17 @@ def _audited_bytes(tensors: Mapping[str, Tensor], ceiling: int) -> int:
             break
         seen.add(digest)
         array, repeats = _unique_slices(array)
+        raw += array.nbytes
+        if raw > _MOST_BYTES:
+            return ceiling + raw // 32
         total += repeats + _array_bytes(tensor.dtype, array, search=len(seen) <= _SEARCHED)
     return int(np.ceil(total))
+
+
+def _label_bytes(tensors: Mapping[str, Tensor]) -> int:
+    """Names, dtypes and shapes: a model that loads its state itself could keep its weights in there."""
+    text = "\n".join(f"{name} {one.dtype} {one.array.shape}" for name, one in tensors.items()).encode()
+    return len(text) if len(text) > _LONG_LABELS else zlib_bytes(text)
 
 
 def _digest(array: Array) -> bytes:

@@ -1,4 +1,4 @@
-"""What a served model's logits are worth: bits of the unspliced rows, and whether both views agree.
+"""What a served model's logits are worth: the bits of view A, and whether view B agrees.
 
 Nothing here runs a model: batches go out and logits come back through a function (``ask``).
 """
@@ -88,7 +88,7 @@ def ask_all(view: View, ask: Ask, tolerance: Tolerance) -> Array:
 
 
 def by_row(view: View, nats: Array, rows: int) -> Array:
-    """The nats in the order of the validation rows, float64 [rows, length]."""
+    """The nats of view A in the order of the validation rows, float64 [rows, length]."""
     ordered = np.empty((rows, nats.shape[-1]))
     real = view.places >= 0
     ordered[view.places[real]] = nats[real]
@@ -114,9 +114,10 @@ def judge(
 ) -> Verdict:
     """The verdict on two answered views: nats of ``ask_all``, float64 [batches, rows, length]."""
     half = plan.batch_rows - plan.batch_rows // 2
-    a, b = by_row(first, first_nats, len(plan.rows)), by_row(second, second_nats, len(plan.rows))
-    apart = np.abs(a - b)
-    cut = np.flatnonzero(~plan.whole)
+    scored = by_row(first, first_nats, len(plan.rows))
+    real = second.places >= 0
+    apart, cuts = np.abs(second_nats[real] - scored[second.places[real]]), second.cuts[real]
+    whole = cuts == plan.length
     probes = first_nats[:PROBES, :, :-1], second_nats[:PROBES, :, :-1]
     again = [np.abs(probe[2] - probe[0]) for probe in probes]
     alike: list[tuple[Code, list[Array]]] = [
@@ -126,8 +127,8 @@ def judge(
             "audit_batch_statistics",
             [np.abs(probes[0][1, :half] - probes[1][1, :half])] if half < plan.batch_rows else [],
         ),
-        ("audit_state_carried", [apart[plan.whole]]),
-        ("audit_future_bytes", _before_cuts(apart[cut], plan.cuts[cut])),
+        ("audit_state_carried", [apart[whole]]),
+        ("audit_future_bytes", _before_cuts(apart[~whole], cuts[~whole])),
     ]
     worst = 0.0
     code: Code = ""
@@ -138,7 +139,7 @@ def judge(
                 worst = max(worst, most)
                 agrees = most <= tolerance.worst and float(difference.mean()) <= tolerance.mean
                 code = code or ("" if agrees else name)
-    score = float(np.where(plan.cut_in_second[:, None] | plan.whole[:, None], a, b).mean()) / math.log(2)
+    score = float(scored.mean()) / math.log(2)
     if not code and not 0 <= score < _WORST_BPB:
         code = "audit_score_out_of_range"
     return Verdict(code, None if code else score, worst)

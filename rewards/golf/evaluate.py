@@ -140,7 +140,8 @@ class _Course:
         return self.evaluator.profile.schedule(**{name: int(solution.config[name]) for name in names})
 
     def _audit(self, candidate: Candidate, state: State) -> Verdict:
-        """Both views, each to a server of its own. View B is not charged: it has the whole budget again."""
+        """Both views, each to a server of its own. View B is not charged: it has the whole budget again, as often as it
+        shows each row."""
         evaluator = self.evaluator
         _, after = evaluator.profile.budgets(evaluator.hardware)
         left = after.less(candidate.cpu_s["pack"], candidate.wall_s["pack"])
@@ -148,7 +149,7 @@ class _Course:
         length = int(candidate.config["seq_len"])
         plan = Plan(self.corpus.val, length, secret=secrets.token_bytes(32), other=self.corpus.other)
         first = candidate.serve("serve", state, left, secrets.randbits(62))
-        second = candidate.serve("audit", state, after, secrets.randbits(62))
+        second = candidate.serve("audit", state, after.times(plan.showings), secrets.randbits(62))
         return audit(plan, first, second, tolerance)
 
     def _used(self) -> dict[str, Any]:

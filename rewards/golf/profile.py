@@ -40,6 +40,11 @@ class Budget(NamedTuple):
         wall = None if self.wall_seconds is None else max(_MOMENT, self.wall_seconds - wall_seconds)
         return Budget(max(_MOMENT, self.cpu_seconds - cpu_seconds), wall)
 
+    def times(self, factor: int) -> Budget:
+        """So many times as much."""
+        wall = None if self.wall_seconds is None else self.wall_seconds * factor
+        return Budget(self.cpu_seconds * factor, wall)
+
 
 class Hardware(NamedTuple):
     """What the phases run on: ``device`` as torch names it, one training process for each of ``ranks``."""

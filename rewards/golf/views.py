@@ -1,10 +1,15 @@
 """The two views in which a served model sees the validation rows: a dishonest one answers them differently.
 
-Each row is in each view once. A secret coin picks the view in which it is cut at a secret place and goes on with other
-real text; what the model says of the bytes before the cut must be the same in both. A few rows are whole in both views.
-The views differ in order and neighbours, not in the shape of their batches. Before the rows come three batches
-that count for nothing and help to say what is wrong: the first is equal in both views, the second shares half of its
-rows, the third is the first again.
+View A holds each row once, as it is: it is what is scored. View B holds each row once or several times. There it is cut
+at a secret place and goes on with other real text; what the model says of the bytes before the cut must be what it said
+in A. A peek at the next byte shows at one cut only, the one just before that byte. So cuts are aimed: most go where a
+byte was foretold much better in A than by the byte before it. The fewer rows there are, the more often each is cut. Its
+cuts come in the order of their places: whoever remembers the row from before knows none of what is behind the next
+cut. A few rows are whole in B, at their last showing.
+
+The views differ in order and neighbours, not in the shape of their batches. Before the rows come three batches that
+count for nothing and help to say what is wrong: the first is equal in both views, the second shares half of its rows,
+the third is the first again.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 PROBES = 3  #: batches before the rows
-_WHOLE = 8  #: one row in so many is whole in both views
+_WHOLE = 8  #: one row in so many is whole in view B too
 _TRIES = 64  #: places of the other text that are looked at for a cut
+_CUTS, _PASSES = 48, 4  #: so many cuts in all, but a row is shown so often at most
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class View:
     batches: Array  #: uint8 [batches, rows, length]: all that the model gets
     targets: Array  #: uint8 [batches, rows, length]: the byte after each, never sent
     places: Array  #: int64 [batches, rows]: which validation row it is; -1 for probes and filling
+    cuts: Array  #: int64 [batches, rows]: the first byte that is other text; the length where none is
 
 
 class Plan:
@@ -41,7 +48,7 @@ class Plan:
         Args:
             validation: The bytes to be predicted, uint8 [n]. All whole rows are used, as in the public harness.
             length: Bytes in a row.
-            secret: What makes the coins and cuts. Derive it from the profile's secret and the solution.
+            secret: What makes the cuts and the order. No solution may have seen it.
             other: Text of the same language, at least two rows of it, uint8; by default the validation text.
             batch_rows: Rows in a batch, at most.
 
@@ -56,48 +63,72 @@ class Plan:
         self.targets = validation[1 : count * length + 1].reshape(count, length)
         self._other = validation if other is None or len(other) < 2 * length else other
         self.batch_rows = max(1, min(batch_rows, -(-count // 8)))
-        draws = self._draws("coins")
-        self.whole = np.zeros(count, bool)
-        self.whole[draws.permutation(count)[: max(count // _WHOLE, min(2, count // 3))]] = True
-        self.cut_in_second = draws.random(count) < 0.5
-        self.cuts = draws.integers(1, max(2, length), count)  #: the first byte that is other text
+        self.showings = min(_PASSES, -(-_CUTS // count))  #: how often view B has each row
 
     def first(self) -> View:
         """View A."""
-        return self._view("first", ~self.whole & ~self.cut_in_second)
+        return self._view("first", np.full((1, len(self.rows)), self.length))
 
     def second(self, nats: Array) -> View:
-        """View B. ``nats`` (float64 [rows, length], of view A) say where cuts can catch most: half of them go where a
-        byte was foretold much better than by the byte before it."""
+        """View B. ``nats`` (float64 [rows, length], of view A) say where cuts can catch most."""
+        count = len(self.rows)
         draws = self._draws("aim")
         gain = np.maximum(self._bigram_nats() - nats, 0.0)[:, :-1]
-        for row in np.flatnonzero(~self.whole & self.cut_in_second):
-            total = gain[row].sum() if self.length > 1 else 0.0
-            if draws.random() < 0.5 and total > 0:
-                self.cuts[row] = 1 + draws.choice(self.length - 1, p=gain[row] / total)
-        return self._view("second", ~self.whole & self.cut_in_second)
+        cuts = np.array([[self._cut(one, draws) for _ in range(self.showings)] for one in gain]).T
+        cuts.sort(axis=0)
+        cuts[-1, draws.permutation(count)[: max(count // _WHOLE, min(2, count // 3))]] = self.length
+        return self._view("second", cuts)
+
+    def _cut(self, gain: Array, draws: np.random.Generator) -> int:
+        """The first byte that is to be other text. ``gain`` is [length - 1]: nats better than a bigram.
+
+        Half of the cuts follow its square: who peeks seldom must gain much where he does. A quarter follows the gain
+        itself, and a quarter falls anywhere.
+        """
+        power = (2, 2, 1, 0)[draws.integers(4)]
+        weights = gain**power
+        total = weights.sum() if len(gain) else 0.0
+        if not power or not 0 < total < np.inf:
+            return int(draws.integers(1, max(2, self.length)))
+        return 1 + int(draws.choice(len(gain), p=weights / total))
 
     def _draws(self, purpose: str) -> np.random.Generator:
         digest = hashlib.sha256(self._secret + b"\0" + purpose.encode()).digest()
         return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
-    def _view(self, name: str, cut: Array) -> View:
+    def _view(self, name: str, cuts: Array) -> View:
+        """``cuts`` is int64 [showings, rows]: one showing of all rows comes after the other."""
         draws = self._draws(name)
+        probes = self._probes(draws)
+        none = np.full(PROBES * self.batch_rows, -1)
+        lines, after = [*probes], [*map(_shifted, probes)]
+        places, places_of_cuts = [none], [np.full_like(none, self.length)]
+        for showing in cuts:
+            rows, targets = self._spliced(showing, draws)
+            order = draws.permutation(len(rows))
+            filling = -len(order) % self.batch_rows
+            spare = self._spare(filling, draws)
+            lines += [rows[order], spare]
+            after += [targets[order], _shifted(spare)]
+            places += [order, np.full(filling, -1)]
+            places_of_cuts += [showing[order], np.full(filling, self.length)]
+        shape = -1, self.batch_rows
+        return View(
+            np.concatenate(lines).reshape(*shape, self.length),
+            np.concatenate(after).reshape(*shape, self.length),
+            np.concatenate(places).reshape(shape),
+            np.concatenate(places_of_cuts).reshape(shape),
+        )
+
+    def _spliced(self, cuts: Array, draws: np.random.Generator) -> tuple[Array, Array]:
+        """The rows, each with other text from its cut on, and the byte after each."""
         rows, targets = self.rows.copy(), self.targets.copy()
-        for row in np.flatnonzero(cut).tolist():
-            place = int(self.cuts[row])
+        for row in np.flatnonzero(cuts < self.length).tolist():
+            place = int(cuts[row])
             tail = self._tail(row, place, draws)
             rows[row, place:] = tail
             targets[row, place:-1] = tail[1:]  # the byte before the cut keeps its true target
-        order = draws.permutation(len(rows))
-        filling = -len(order) % self.batch_rows
-        spare = self._spare(filling, draws)
-        probes = self._probes(draws)
-        lines = np.concatenate([*probes, rows[order], spare])
-        after = np.concatenate([*map(_shifted, probes), targets[order], _shifted(spare)])
-        places = np.concatenate([np.full(PROBES * self.batch_rows, -1), order, np.full(filling, -1)])
-        shape = -1, self.batch_rows
-        return View(lines.reshape(*shape, self.length), after.reshape(*shape, self.length), places.reshape(shape))
+        return rows, targets
 
     def _probes(self, draws: np.random.Generator) -> list[Array]:
         equal = self._spare(self.batch_rows, self._draws("equal"))

@@ -1,4 +1,4 @@
-"""ATTACK a209_gradient_hook [resource] gate=review: an optimiser of its own in gradient hooks"""
+"""ATTACK a209_gradient_hook [resource] gate=illegal: an optimiser of its own in gradient hooks"""
 import torch
 import torch.nn.functional as F
 from torch import nn

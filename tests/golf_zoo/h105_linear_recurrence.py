@@ -17,7 +17,8 @@ class Mix(nn.Module):
 
     def forward(self, x):
         a = F.logsigmoid(self.gate(x)).cumsum(1)
-        return torch.exp(a.clamp(min=-20)) * torch.cumsum(self.value(x) * torch.exp(-a.clamp(min=-20)), 1)
+        h = torch.exp(a.clamp(min=-20)) * torch.cumsum(self.value(x) * torch.exp(-a.clamp(min=-20)), 1)
+        return F.rms_norm(h, h.shape[-1:])
 
 
 class Net(nn.Module):

@@ -30,7 +30,7 @@ class Net(LM):
     def forward(self, input_ids, target_ids=None):
         if self.training:
             self.seen += torch.bincount(input_ids.flatten(), minlength=256)
-        return super().forward(input_ids) + torch.log(self.seen / self.seen.sum())
+        return super().forward(input_ids) + torch.log(self.seen.clamp_min(0.5) / self.seen.sum())
 
 
 def build_model(vocab_size, config):

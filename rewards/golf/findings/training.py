@@ -12,13 +12,13 @@ from weightgym.rewards.golf.findings.view import Finding, View
 from weightgym.rewards.golf.strings import words
 
 _HOOKS = words(
-    "register_hook register_post_accumulate_grad_hook register_full_backward_hook register_full_backward_pre_hook "
-    "register_backward_hook register_prehook"
+    "register_hook register_full_backward_hook register_full_backward_pre_hook register_backward_hook register_prehook"
 )
 
 
 def find(view: View) -> Iterator[Finding]:
     """Calls of ``backward``, reads and writes of gradients, hooks on them. (Named functions are in the tables.)"""
+    yield from _steps_by_hand(view)
     for node in view.all(ast.Attribute):
         if (
             node.attr in ("backward", "run_backward", "_engine_run_backward")
@@ -28,6 +28,8 @@ def find(view: View) -> Iterator[Finding]:
             yield view.finding("illegal", "training", node, ".backward(): training belongs to the evaluator")
         elif node.attr in ("grad", "main_grad") and not view.resolver.paths(node):
             yield view.finding("review", "training", node, "a gradient is read or set")
+        elif node.attr == "register_post_accumulate_grad_hook":
+            yield view.finding("illegal", "training", node, f"{node.attr}: an optimiser of its own")
         elif node.attr in _HOOKS:
             yield view.finding("review", "training", node, f"{node.attr} changes gradients")
         elif node.attr in ("zero_grad", "enable_grad", "set_grad_enabled") and not view.resolver.paths(node):
@@ -42,6 +44,18 @@ def find(view: View) -> Iterator[Finding]:
             yield view.finding("illegal", "training", call, ".backward(): training belongs to the evaluator")
         if "operator.methodcaller" in paths and first in ("backward", "step"):
             yield view.finding("illegal", "training", call, ".backward(): training belongs to the evaluator")
+
+
+def _steps_by_hand(view: View) -> Iterator[Finding]:
+    """Weights that ``forward`` moves itself. (Counts in a buffer are no weights.)"""
+    for node in view.all(ast.Attribute):
+        function = view.function(node)
+        if node.attr not in ("data", "weight", "bias") or function is None or function.name != "forward":
+            continue
+        up = view.parent(node)
+        in_place = isinstance(up, ast.Attribute) and up.attr.endswith("_") and not up.attr.endswith("__")
+        if not isinstance(node.ctx, ast.Load) or in_place:
+            yield view.finding("review", "training", node, "forward changes weights")
 
 
 def _values(node: ast.Call) -> list[ast.expr]:

@@ -3,6 +3,7 @@
 It is a list of what is allowed. All else fails with EPERM (or ENOSYS, if it is newer than this list: libraries then
 fall back on older calls). So there are no sockets, mounts, new namespaces, ptrace, process_vm_*, io_uring, userfaultfd,
 bpf, keys, perf events, System V memory, memfds, inotify, handles or pidfds; without ``multiprocess`` no fork, no exec.
+Nothing steers or asks for the kernel's cache of files (fadvise, readahead, mincore): phases could talk through it.
 Numbers are from the kernel's tables (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h).
 """
 
@@ -26,9 +27,9 @@ getdents64:217:61 getcwd:79:17 chdir:80:49 fchdir:81:50 mkdir:83:- mkdirat:258:3
 unlinkat:263:35 rename:82:- renameat:264:38 renameat2:316:276 link:86:- linkat:265:37 symlink:88:-
 symlinkat:266:36 truncate:76:45 ftruncate:77:46 fallocate:285:47 chmod:90:- fchmod:91:52 fchmodat:268:53
 utimensat:280:88 umask:95:166 fsync:74:82 fdatasync:75:83 flock:73:32 sendfile:40:71 copy_file_range:326:285
-fadvise64:221:223 readahead:187:213 getxattr:191:8 lgetxattr:192:9 fgetxattr:193:10 listxattr:194:11
+getxattr:191:8 lgetxattr:192:9 fgetxattr:193:10 listxattr:194:11
 llistxattr:195:12 flistxattr:196:13 mmap:9:222 munmap:11:215 mprotect:10:226 mremap:25:216 brk:12:214
-madvise:28:233 mincore:27:232 msync:26:227 mlock:149:228 munlock:150:229 membarrier:324:283
+madvise:28:233 msync:26:227 mlock:149:228 munlock:150:229 membarrier:324:283
 get_mempolicy:239:236 exit:60:93 exit_group:231:94 getpid:39:172 getppid:110:173 gettid:186:178 getuid:102:174
 geteuid:107:175 getgid:104:176 getegid:108:177 getgroups:115:158 getresuid:118:148 getresgid:120:150
 getpgid:121:155 getpgrp:111:- getsid:124:156 getpriority:140:141 getrlimit:97:163 setrlimit:160:164
