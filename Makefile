@@ -94,6 +94,8 @@ bench: setup
 	$(BIN)/python benchmarks/grpo_step.py
 	$(BIN)/python benchmarks/quickstart.py
 	$(BIN)/python benchmarks/sandbox.py
+	$(BIN)/python benchmarks/golf_throughput.py
+	$(BIN)/python benchmarks/golf_ranking.py
 
 bench-vllm: setup-vllm
 	$(VLLM_VENV)/bin/python benchmarks/rollouts.py
