@@ -5,7 +5,6 @@ These are definitions: nothing here talks to Modal. The choices belong to the pr
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,14 +55,10 @@ def base_image() -> modal.Image:
 
 
 def with_weightgym(image: modal.Image) -> modal.Image:
-    """The image with the code that runs here, file by file, and its version: of weightgym only ``rewards``."""
+    """The image with the code that runs here, file by file: of weightgym only ``rewards``."""
     only_python = modal_module().file_pattern_matcher.NON_PYTHON_FILES
     (rewards,) = weightgym.rewards.__path__
-    metadata = importlib.metadata.distribution("weightgym")
-    image = image.add_local_dir(os.path.realpath(rewards), f"{_HOME}/weightgym/rewards", ignore=only_python)
-    there = f"{_HOME}/weightgym-{metadata.version}.dist-info/METADATA"
-    (found,) = [file for file in metadata.files or () if file.name == "METADATA"]
-    return image.add_local_file(str(metadata.locate_file(found)), there)
+    return image.add_local_dir(os.path.realpath(rewards), f"{_HOME}/weightgym/rewards", ignore=only_python)
 
 
 def with_streams(image: modal.Image, files: Mapping[StreamName, Path]) -> modal.Image:
