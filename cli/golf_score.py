@@ -103,7 +103,9 @@ def _score(
                 raise click.UsageError(str(error)) from None
         evaluator = stack.enter_context(closing(open_evaluator(profile, unsafe=unsafe_allowed(), jobs=jobs)))
         progress = stack.enter_context(ScoringProgress(len(files)))
-        for one in stack.enter_context(closing(outputs(evaluator, [file.raw for file in files], corpus, saved))):
+        results = stack.enter_context(closing(outputs(evaluator, [file.raw for file in files], corpus, saved)))
+        stack.callback(evaluator.close)  # first: whoever stops here waits for nothing that has begun
+        for one in results:
             found.append(one)
             if isinstance(one, SandboxError):
                 status, shown = "error", error_json(one)

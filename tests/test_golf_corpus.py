@@ -49,7 +49,11 @@ def test_errors_name_the_option_and_the_file(files: tuple[Path, Path], tmp_path:
     train, val = files
     missing, small = tmp_path / "missing.bin", tmp_path / "small.bin"
     small.write_bytes(b"x" * (LEAST_BYTES - 1))
-    for bad, message in ((missing, "no such file"), (tmp_path, "not a file"), (small, "2,048 bytes are too few")):
+    for bad, message in (
+        (missing, "no such file"),
+        (tmp_path, "not a file"),
+        (small, f"{LEAST_BYTES - 1:,} bytes are too few"),
+    ):
         with pytest.raises(TaskError, match=f"--train-bytes {bad}: {message}"):
             file_corpus(CPU, bad, val)
         with pytest.raises(TaskError, match=f"--val-bytes {bad}: {message}"):

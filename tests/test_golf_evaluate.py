@@ -13,7 +13,7 @@ import pytest
 from golf_evaluation import CORPUS, DEFAULT, PROFILE, SHORT, TINY, evaluate, evaluator
 
 from weightgym.rewards.contracts import SandboxError
-from weightgym.rewards.golf.data.corpus import Corpus
+from weightgym.rewards.golf.data.corpus import LEAST_BYTES, Corpus
 from weightgym.rewards.golf.evaluate import Evaluator
 from weightgym.rewards.golf.evaluators import shared
 from weightgym.rewards.golf.reading import VERSION
@@ -146,6 +146,12 @@ def test_packing_and_view_a_share_one_budget_and_view_b_has_its_own() -> None:
     assert (both.reason, both.phase) == ("eval_timeout", "serve"), both.message
 
 
+def test_the_smallest_corpus_takes_the_longest_rows() -> None:
+    least = dataclasses.replace(CORPUS, train=CORPUS.train[:LEAST_BYTES], val=CORPUS.val[:LEAST_BYTES])
+    result = evaluate(TINY.replace(b'"seq_len": 128', b'"seq_len": 2048'), corpus=least)
+    assert result.status == "ok", result.message
+
+
 def test_order_and_company_change_nothing() -> None:
     sources = {"a": TINY, "b": model(), "c": b"", "d": model(b"1 / 0"), "e": TINY}
     alone = {id: evaluate(source) for id, source in sources.items()}
@@ -229,3 +235,14 @@ def test_the_processes_evaluator_is_one(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WEIGHTGYM_UNSAFE", "1")
     with pytest.warns(UserWarning, match="without a sandbox"):
         assert shared("golf-smoke-v1") is not None
+
+
+def test_a_machine_out_of_descriptors_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: Any, **__: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    with Evaluator(SHORT, jobs=1) as one:
+        monkeypatch.setattr(os, "pipe2", none_left)
+        found = list(evaluate_all(one, [(1, model())], CORPUS))
+    assert isinstance(found[0][1], SandboxError)
+    assert "Too many open files" in str(found[0][1])

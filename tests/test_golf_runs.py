@@ -138,11 +138,13 @@ def test_one_writer_at_a_time(folder: Path) -> None:
 
 
 def test_a_stop_waits_for_nobody(folder: Path) -> None:
-    """The second solution would train for its whole allowance, 40 CPU-seconds."""
-    (folder / "endless.py").write_bytes(
-        GOOD + b"\n\ndef build_model(vocab_size, config):\n    while True:\n        pass\n"
-    )
-    code = "from weightgym.cli.main import main; main(['golf', 'score', 'illegal.py', 'endless.py', '-o', 'out.jsonl'])"
+    """All but the first solution would train for their whole allowance, 40 CPU-seconds; some have not begun."""
+    names = [f"endless{number}.py" for number in range(4)]
+    for name in names:
+        model = f"\n\ndef build_model(vocab_size, config):\n    while True:\n        pass  # {name}\n"
+        (folder / name).write_bytes(GOOD + model.encode())
+    arguments = ["golf", "score", "illegal.py", *names, "-o", "out.jsonl", "--jobs", "1"]
+    code = f"from weightgym.cli.main import main; main({arguments})"
     out = folder / "out.jsonl"
     with subprocess.Popen([sys.executable, "-c", code], cwd=folder, stdout=-1, stderr=-1, text=True) as process:
         deadline = time.monotonic() + 60

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sandbox_attacks import RUNNER, SMALL, attack, code_of, inputs, processes_named, wait_for
 
 from weightgym.rewards.contracts import SandboxError
-from weightgym.rewards.sandbox import PhaseError, Sandbox, SandboxPolicy, find_sandbox
+from weightgym.rewards.sandbox import PhaseError, Sandbox, SandboxPolicy, find_sandbox, watch
 
 QUICK = dataclasses.replace(SMALL, wall_seconds=0.7)
 SEVERAL = dataclasses.replace(SMALL, multiprocess=True, tasks=12)
@@ -258,8 +258,10 @@ def test_several_processes_have_a_network_of_their_own(several: Sandbox) -> None
             host = attempt(connect, socket.AF_INET, ("127.0.0.1", {server.getsockname()[1]}))
             world = attempt(connect, socket.AF_INET, ("192.0.2.1", 80))
             local = attempt(connect, socket.AF_UNIX, "\\0weightgym-test")
-            others = [f for f in range(64) if f not in (1, 2)
+            others = [f for f in range(64) if f not in (1, 2, socket.AF_NETLINK)
                       and attempt(socket.socket, f, socket.SOCK_STREAM) != "EPERM"]
+            others += [p for p in range(1, 32)
+                       if attempt(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, p) != "EPERM"]
             raw = attempt(socket.socket, socket.AF_INET, socket.SOCK_RAW)
             report(own=own, host=host, world=world, local=local, others=others, raw=raw)
             """,
@@ -315,6 +317,62 @@ def test_all_dies_with_the_parent() -> None:
         assert wait_for("wgorphan", gone=False)
         parent.kill()
     assert wait_for("wgorphan", gone=True)
+
+
+STOPPED = """
+import dataclasses, sys
+sys.path.insert(0, sys.argv[1])
+from sandbox_attacks import RUNNER, SMALL, attack
+from weightgym.rewards.sandbox import Sandbox
+with Sandbox(dataclasses.replace(SMALL, wall_seconds=2), RUNNER) as sandbox:
+    attack(sandbox, "report(a=1)")
+    print("ready", flush=True)
+    print(attack(sandbox, "import time; time.sleep(1); report(a=1)"))
+"""
+
+
+def test_time_in_which_we_were_stopped_is_nobodys() -> None:
+    """Ctrl-Z, say: the phase ends meanwhile, long before its limit, and is then looked at long after it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        parent.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        parent.send_signal(signal.SIGCONT)
+        assert parent.stdout.readline() == "{'a': '1'}\n"
+
+
+def test_a_machine_that_is_too_busy_is_ours(quick: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "waited_seconds", lambda pid: 1000.0)
+    started = time.monotonic()
+    busy = pytest.raises(SandboxError, match="the machine is too busy: a phase waited 1,000 seconds for a core")
+    with quick.start("code", inputs("import time; time.sleep(1000)")) as phase, busy:
+        phase.finish()
+    assert 4 * 0.7 <= time.monotonic() - started < 4 * 0.7 + 5
+    assert attack(quick, "report(a=1)") == {"a": "1"}
+
+
+def test_what_is_closed_starts_nothing() -> None:
+    """Not even in a thread that had only just lost its phase."""
+    sandbox = Sandbox(SMALL, RUNNER)
+    attack(sandbox, "report(a=1)")
+    sandbox.close()
+    with pytest.raises(SandboxError, match="was closed"):
+        sandbox.start("code", inputs("report(a=1)"))
+
+
+def test_unsafe_leaves_nothing_at_work() -> None:
+    with pytest.warns(UserWarning, match="without a sandbox"):
+        sandbox = Sandbox(SMALL, RUNNER, unsafe=True)
+    phase = sandbox.start("code", inputs("name_process('wgunsafe'); import time; time.sleep(1000)"))
+    assert wait_for("wgunsafe", gone=False)
+    sandbox.close()
+    assert wait_for("wgunsafe", gone=True)
+    with pytest.raises(SandboxError, match="the sandbox is gone"):
+        phase.stop()
 
 
 def test_unsafe_is_loud_and_limited() -> None:

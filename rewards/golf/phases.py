@@ -62,7 +62,7 @@ class PhaseFault(ModelError):
 
 @dataclass
 class Candidate:
-    """A solution's text, how it is run, and what its phases have used so far, in seconds."""
+    """A solution's text, how it is run, and what its phases have used so far, in seconds (waits for a core aside)."""
 
     sandbox: Sandbox
     source: bytes
@@ -145,7 +145,7 @@ class Candidate:
             finally:
                 end = phase.stop()
                 self.cpu_s[name] = round(end.cpu_seconds, 3)
-                self.wall_s[name] = round(end.wall_seconds, 3)
+                self.wall_s[name] = round(max(0.0, end.wall_seconds - end.waited_seconds), 3)
 
     def _answer(self, phase: Phase, name: report.Phase, most: int) -> dict[str, Any]:
         items = phase.receive(most)

@@ -57,6 +57,7 @@ class Result(BaseModel):
     val_bpb: float | None = None
     #: Of the charged phases: CPU-seconds, where there is no GPU.
     runtime_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    #: Wall clock, waits for a core aside.
     phase_s: dict[Phase, float] = Field(default_factory=dict)
     artifact_bytes: int | None = Field(default=None, ge=0)
     claimed_bytes: int | None = None

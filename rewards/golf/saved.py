@@ -126,7 +126,7 @@ def check_replaceable(path: Path) -> None:
 
 def write_output(path: Path, output: Output) -> None:
     """Write one output for people and programs; nobody sees half of it."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.write_bytes(output.model_dump_json(indent=2).encode() + b"\n")
     partial.replace(path)
 

@@ -32,12 +32,12 @@ def evaluate_all(
                     yield _settled(*waiting.popleft())
             while waiting:
                 yield _settled(*waiting.popleft())
-        except KeyboardInterrupt:
-            evaluator.close()  # nobody waits for what has begun
-            raise
-        finally:
+        except BaseException as error:
             for _, future in waiting:
                 future.cancel()
+            if isinstance(error, KeyboardInterrupt):
+                evaluator.close()  # nobody waits for what has begun
+            raise
 
 
 def _settled(id: Id, future: Future[Result]) -> tuple[Id, Result | SandboxError]:

@@ -24,11 +24,11 @@ from weightgym.rewards.sandbox.policy import SandboxPolicy
 #: Seconds for what is not the phase's: to start it, and to see it end once it is killed.
 START_SECONDS = 60.0
 _END_SECONDS = 30.0
-#: Seconds between looks at what it has used.
-_LOOK = 0.05
+#: Seconds between looks at what it has used, and how late one may be before this process itself must have stood still.
+_LOOK, _LATE = 0.05, 0.5
 _PIPE_BYTES = 1 << 20
 _MESSAGE = 65_536
-#: Wall clock at most, as a multiple of the limit, however long it waited for a core.
+#: Wall clock at most, as a multiple of the limit; who waits so long for a core gets no verdict.
 _LONGEST = 4.0
 
 
@@ -61,7 +61,8 @@ class Phase:
     """One function of a runner, at work. Use it as a context manager: leaving it kills all that the phase started.
 
     Any method that waits raises ``PhaseError`` when the phase breaks a limit or the format, or ends; it is dead then.
-    Only time spent in these methods counts as its wall clock. One thread at a time.
+    Only time spent in these methods counts as its wall clock. One thread at a time. It is ``SandboxError`` when the
+    machine is too busy to tell whether it keeps its limits.
     """
 
     def __init__(
@@ -71,26 +72,27 @@ class Phase:
         self._on_end = on_end
         self.end: PhaseEnd | None = None
         self._wall = self._cpu = self._waited = self._next_look = 0.0
+        self._stalled = 0.0  # in which this process could not look: it was stopped, say
         self._since: float | None = None  # when the present wait began
         self._read = 0
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        their_source, self._sink = os.pipe2(os.O_CLOEXEC)
-        self._source, their_sink = os.pipe2(os.O_CLOEXEC)
-        self._status = ours
-        self._pidfd = -1
-        try:
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            status, their_status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours.callback(status.close)
+            theirs.callback(their_status.close)
+            their_source, self._sink = _pipe(theirs, ours)
+            self._source, their_sink = _pipe(ours, theirs)
+            self._status = status
+            self._pidfd = -1
             for ends in (self._sink, self._source):
                 os.set_blocking(ends, False)
                 with contextlib.suppress(OSError):  # the user has too many
                     fcntl.fcntl(ends, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            launch([theirs.fileno(), their_source, their_sink])
-        except BaseException:
-            self._release(healthy=False)
-            raise
-        finally:
-            theirs.close()
-            os.close(their_source)
-            os.close(their_sink)
+            try:
+                launch([their_status.fileno(), their_source, their_sink])
+            except BaseException:
+                on_end(False)
+                raise
+            ours.pop_all()
         self._await_start()
 
     def send(self, items: Mapping[str, Any]) -> None:
@@ -181,6 +183,7 @@ class Phase:
         if self.end is not None:
             raise PhaseError(self.end.code, "the phase has ended")
         self._since = time.monotonic()
+        self._next_look = max(self._next_look, self._since)
         try:
             yield
         except BaseException:
@@ -234,13 +237,16 @@ class Phase:
         now = time.monotonic()
         if now < self._next_look:
             return
+        self._stalled += max(0.0, now - self._next_look - _LATE)
         self._next_look = now + _LOOK
         self._look()
         if self._cpu > self._policy.cpu_seconds:
             self._fail("cpu_limit", _TEXTS["cpu_limit"])
-        limit = self._policy.wall_limit
-        if self._elapsed() > limit + min(self._waited, (_LONGEST - 1) * limit):
+        elapsed, limit = self._elapsed() - self._stalled, self._policy.wall_limit
+        if elapsed - self._waited > limit:
             self._fail("wall_limit", _TEXTS["wall_limit"])
+        if elapsed > _LONGEST * limit:
+            raise SandboxError(f"the machine is too busy: a phase waited {self._waited:,.0f} seconds for a core")
 
     def _fail(self, code: str, text: str) -> NoReturn:
         self._kill()
@@ -297,6 +303,14 @@ class Phase:
         if self._pidfd >= 0:
             os.close(self._pidfd)
         self._on_end(healthy)
+
+
+def _pipe(reads: contextlib.ExitStack, writes: contextlib.ExitStack) -> tuple[int, int]:
+    """A pipe's two ends, each closed by the side that has it."""
+    source, sink = os.pipe2(os.O_CLOEXEC)
+    reads.callback(os.close, source)
+    writes.callback(os.close, sink)
+    return source, sink
 
 
 _TEXTS = {

@@ -14,7 +14,8 @@ class SandboxPolicy:
     """The limits of every phase of a sandbox. ``ValueError`` when one makes no sense.
 
     A phase runs out of its *own* allowance of CPU-seconds. The wall clock only ends what waits or sleeps: it stops
-    while the phase waits for a core (up to three times ``wall_seconds``), so that a busy machine is nobody's fault.
+    while the phase waits for a core, so that a busy machine is nobody's fault. One that is still there after four times
+    ``wall_seconds`` is ended as well, but the fault is then ours (``SandboxError``).
     """
 
     #: Of all threads and processes together.

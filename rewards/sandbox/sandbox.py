@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from weightgym.rewards.failures import SandboxError
 from weightgym.rewards.sandbox.inputs import Sealed
 from weightgym.rewards.sandbox.phase import Phase
 from weightgym.rewards.sandbox.policy import SandboxPolicy
@@ -29,7 +30,7 @@ class UnsafeWarning(UserWarning):
 
 
 class Sandbox:
-    """Starts phases; from any thread, several at a time. Close it, or use it as a context manager.
+    """Starts phases; from any thread, several at a time. Close it, or use it as a context manager; then it starts none.
 
     Args:
         policy: the limits of each phase.
@@ -48,6 +49,7 @@ class Sandbox:
         self.unsafe = unsafe
         self._lock = threading.Lock()
         self._zygote: Zygote | None = None
+        self._closed = False
         if unsafe:
             warnings.warn("foreign code runs without a sandbox, with your rights", UnsafeWarning, stacklevel=2)
         else:
@@ -67,25 +69,34 @@ class Sandbox:
         are None, the policy's hold.
 
         Raises:
-            SandboxError: it could not be started.
+            SandboxError: it could not be started, or the sandbox was closed.
         """
         policy = replace(
             self.policy,
             cpu_seconds=self.policy.cpu_seconds if cpu_seconds is None else cpu_seconds,
             wall_seconds=self.policy.wall_seconds if wall_seconds is None else wall_seconds,
         )
+        try:
+            return self._start(function, inputs or {}, policy)
+        except OSError as error:  # of descriptors or memory, say
+            raise SandboxError(f"a phase could not be started: {error}") from error
+
+    def _start(self, function: str, inputs: Mapping[str, bytes | Sealed], policy: SandboxPolicy) -> Phase:
         if not self.warm:
             zygote = Zygote(self.policy, self.runner, unsafe=self.unsafe)
-            return zygote.start(function, inputs or {}, policy, last=True)
+            return zygote.start(function, inputs, policy, last=True)
         with self._lock:
+            if self._closed:  # by who stops all: another thread must not start it anew
+                raise SandboxError("the sandbox was closed")
             if self._zygote is None or not self._zygote.alive:
                 self._zygote = Zygote(self.policy, self.runner, unsafe=self.unsafe)
             zygote = self._zygote
-        return zygote.start(function, inputs or {}, policy)
+        return zygote.start(function, inputs, policy)
 
     def close(self) -> None:
-        """Kill everything that runs in it."""
+        """Kill everything that runs in it, for good."""
         with self._lock:
+            self._closed = True
             if self._zygote is not None:
                 self._zygote.close()
                 self._zygote = None

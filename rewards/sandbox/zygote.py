@@ -116,7 +116,9 @@ class Zygote:
         """Its first message; what it and bwrap printed, if it does not come."""
         message: dict[str, Any] = {}
         try:
-            if select.select([self._control], [], [], _PREPARE_SECONDS)[0]:
+            poll = select.poll()  # select takes no descriptors from 1,024 on
+            poll.register(self._control, select.POLLIN)
+            if poll.poll(_PREPARE_SECONDS * 1000):
                 message = json.loads(self._control.recv(_MESSAGE) or b"{}")
         finally:
             if not message.get("ready"):

@@ -19,8 +19,9 @@ from weightgym.rewards.golf.data.stream import secret, secret_sha256, stream
 from weightgym.rewards.golf.profile import Profile
 from weightgym.rewards.sandbox import Sealed
 
-#: A row of the longest context that a solution may ask for, and the byte after it.
-LEAST_BYTES = 2048 + 1
+#: A row of the longest context that a solution may ask for, the byte after it, and one more: training draws where its
+#: rows begin, as the public harness does, and never takes the last place.
+LEAST_BYTES = 2048 + 2
 OTHER_BYTES = 1 << 16
 
 

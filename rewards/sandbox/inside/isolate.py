@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 #: User, mount, pid, ipc, uts, net and cgroup namespaces.
 _NEW_NAMESPACES = 0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x04000000 | 0x40000000 | 0x02000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _RECURSIVE, _PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
-_PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 4, 24
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 #: The phase's user and group in its own namespace; to the machine it is who started the sandbox, or a private one.
 _USER = 1000
 _LAST_CAPABILITY = 63
@@ -37,6 +37,11 @@ def become(user: int) -> None:
 def dumpable(yes: bool) -> None:
     """Whether other processes of the user may look into this one (``/proc/PID/mem``, ptrace)."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, int(yes), 0, 0, 0), "prctl")
+
+
+def die_with_parent() -> None:
+    """Without a pid namespace that the kernel ends, a process ends with the one that forked it."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "prctl")
 
 
 def enter(policy: Mapping[str, Any]) -> None:

@@ -68,7 +68,9 @@ def _warden(config: Mapping[str, Any], runner: ModuleType, request: Mapping[str,
     status = socket.socket(fileno=descriptors[0])
     try:
         mapped = isolate.mapped()
-        if not config["unsafe"]:
+        if config["unsafe"]:
+            isolate.die_with_parent()
+        else:
             isolate.enter(config["policy"])
         news, started = os.pipe()
         pid = os.fork()
@@ -117,6 +119,7 @@ def _phase(
         isolate.fresh_signals()
         os.chdir(request["directory"])
         if config["unsafe"]:
+            isolate.die_with_parent()
             isolate.limit(policy, mapped)
         else:
             isolate.hide_proc(policy)
