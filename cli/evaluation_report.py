@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from weightgym.cli.console import echo_json, print_table, printable, table
+from weightgym.rewards.statistics import Interval
 from weightgym.rollouts.evaluation import Comparison, Difference, Evaluation, Key, Summary
-from weightgym.rollouts.statistics import Interval
 
 _NOTHING = "—"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from weightgym.rewards.contracts import Status
-from weightgym.rollouts.statistics import Interval, best_at_k, mean_interval, paired_interval, pass_at_k
+from weightgym.rewards.statistics import Interval, best_at_k, mean_interval, paired_interval, pass_at_k
 from weightgym.rollouts.trajectory import Trajectory
 
 #: ``(env, task)``.

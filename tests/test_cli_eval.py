@@ -19,10 +19,10 @@ from weightgym.cli.backend_options import BackendOption
 from weightgym.cli.evaluate import evaluate as command
 from weightgym.cli.main import cli
 from weightgym.envs import registry
+from weightgym.rewards.statistics import mean_interval
 from weightgym.rollouts import openai_backend
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.evaluation import Outcome, compare, evaluate
-from weightgym.rollouts.statistics import mean_interval
 from weightgym.rollouts.store import read
 
 PROFILE = "wpb-v1-e4"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weightgym.rewards.statistics import mean_interval, paired_interval
 from weightgym.rollouts.evaluation import EvaluationError, Outcome, compare, evaluate
-from weightgym.rollouts.statistics import mean_interval, paired_interval
 
 LIMIT = {"e": 0.5}
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weightgym.rollouts.statistics import best_at_k, mean_interval, paired_interval, pass_at_k
+from weightgym.rewards.statistics import best_at_k, mean_interval, paired_interval, pass_at_k
 
 REWARD = st.integers(-9 * 64, 64).map(lambda n: n / 64)  # exact: scaled and moved, they keep their order
 REWARDS = st.lists(REWARD, min_size=1, max_size=7)
@@ -129,7 +129,7 @@ def test_intervals_cover_as_often_as_they_say(between: float) -> None:
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = [[0.0, 1.0, 0.5], [0.2, 0.3]]
     whole = mean_interval(groups)
-    monkeypatch.setattr("weightgym.rollouts.statistics._CHUNK", 60)
+    monkeypatch.setattr("weightgym.rewards.statistics._CHUNK", 60)
     assert mean_interval(groups).low == pytest.approx(whole.low, abs=0.03)
     assert mean_interval(groups).mean == whole.mean
 

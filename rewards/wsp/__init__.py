@@ -1,0 +1,1 @@
+"""WSP-Bench: a language model with one planted defect, tools under a budget, exact scores."""
