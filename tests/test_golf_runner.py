@@ -218,7 +218,7 @@ def test_names_of_parameters_may_be_any_text() -> None:
         ),
         (HEAD + b"LM.state_dict = lambda self: {'a': torch.eye(2).to_sparse()}", "train_failed", "state_dict()"),
         (HEAD + b"LM.state_dict = lambda self: {str(n): torch.zeros(1) for n in range(5000)}", "train_failed", "4096"),
-        (HEAD + b"LM.state_dict = lambda self: {'a': torch.zeros(1 << 28)}", "train_failed", "more bytes than it may"),
+        (HEAD + b"LM.state_dict = lambda self: {'a': torch.zeros(1 << 27)}", "train_failed", "more bytes than it may"),
         (b"import os\nos._exit(0)", "missing_train_checkpoint", "ended without a result"),
         (b"import os\nos._exit(7)", "missing_train_checkpoint", "ended without a result"),
         (b"import ctypes\nctypes.string_at(1)", "train_failed", "ended by a signal"),
@@ -230,7 +230,7 @@ def test_names_of_parameters_may_be_any_text() -> None:
 def test_a_training_that_fails_says_so_in_fixed_words(source: bytes, reason: str, text: str) -> None:
     one = candidate(source)
     with pytest.raises(PhaseFault) as fault:
-        one.train(CORPUS.train_input, Schedule(2, 1024, 0, 0), Budget(1.0, 3.0))
+        one.train(CORPUS.train_input, Schedule(2, 1024, 0, 0), Budget(2.5, 6.0))
     assert (fault.value.phase, fault.value.reason) == ("train", reason)
     assert text in fault.value.message
     assert len(fault.value.message) < 120

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from ordinary_user import ROOT, run_as_user
 
-NAMES = ("test_sandbox.py", "test_sandbox_attacks.py", "test_sandbox_bombs.py")
+NAMES = ("test_sandbox.py", "test_sandbox_attacks.py", "test_sandbox_bombs.py", "test_sandbox_several.py")
 
 
 @pytest.mark.slow
