@@ -1,0 +1,5 @@
+"""The default model, as it is."""
+
+
+def get_config() -> dict:
+    return {}
