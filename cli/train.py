@@ -77,17 +77,17 @@ def train(config: Path, flags: tuple[str, ...], resume: bool) -> None:
                 Trainer(wanted, resume=resume, world=world) as trainer,
             ):
                 _follow(trainer, tracker)
+            if world.is_main:
+                _tell_end(wanted.output, trainer.step)
+            if world.size > 1:  # neither the group's end nor Python's is safe from gloo's threads, which may abort
+                world.barrier()
+                end_process(0)
     except (ValueError, UnhealthyRun, CheckpointError, WorldError) as error:
         _, size, _ = place()
         if size > 1:
             click.echo(f"Error: {error}", err=True)
             end_process(1)
         raise click.ClickException(str(error)) from error
-    if not world.is_main:
-        return
-    _plot(wanted.output)
-    click.echo(f"{wanted.output}: trained to step {trainer.step}; the model is in {wanted.output / 'checkpoint'}")
-    click.echo(f"next: weightgym inspect {wanted.output}")
 
 
 def _follow(trainer: Trainer, tracker: Tracker) -> None:
@@ -121,6 +121,12 @@ def _follow(trainer: Trainer, tracker: Tracker) -> None:
             click.echo(f"stopped after step {trainer.step}: --resume goes on from the last checkpoint", err=True)
         raise
     add_event(folder, "finished", trainer.step)
+
+
+def _tell_end(folder: Path, step: int) -> None:
+    _plot(folder)
+    click.echo(f"{folder}: trained to step {step}; the model is in {folder / 'checkpoint'}")
+    click.echo(f"next: weightgym inspect {folder}")
 
 
 def _plot(folder: Path) -> None:

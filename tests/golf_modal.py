@@ -37,10 +37,11 @@ def connections() -> Iterator[Connect]:
             settings["SERVER_URL"] = stack.enter_context(modal_cloud.serving(cloud))
             for name, value in settings.items():
                 patch.setenv(f"MODAL_{name}", value)
-            stack.callback(disconnect)
+            stack.callback(disconnect, cloud)
 
-        def disconnect() -> None:
-            modal.Client.from_env().close()
+        def disconnect(cloud: Cloud) -> None:
+            if cloud.calls:  # else there is no client, and this would make one
+                modal.Client.from_env().close()
 
         yield connect
 

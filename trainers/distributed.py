@@ -222,7 +222,7 @@ def join(*, timeout: float = TIMEOUT) -> World:
 
 
 def end_process(status: int) -> NoReturn:
-    """End this process of several after a failure: gloo's threads may abort Python's own clean-up, and the status."""
+    """End this process of several at once: gloo's threads may abort Python's own clean-up, and with it the status."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
