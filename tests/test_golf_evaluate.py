@@ -93,7 +93,7 @@ def test_a_result_tells_all_and_repeats() -> None:
             "audit",
             "audit_future_bytes",
         ),
-        (model(b"self.head(self.emb(input_ids) - self.emb(input_ids).mean())"), "audit", "audit_batch_statistics"),
+        (model(b"self.head(self.emb(input_ids) + self.emb(input_ids[-1:]))"), "audit", "audit_batch_statistics"),
     ],
 )  # fmt: skip
 def test_a_candidate_at_fault_is_buggy(source: bytes, phase: str, reason: str) -> None:

@@ -192,7 +192,7 @@ def test_a_model_that_is_not_there_is_a_task_error(tmp_path: Path) -> None:
 
 
 def test_the_script_writes_the_tokenizer_and_the_config_that_are_shipped(tmp_path: Path) -> None:
-    script("tokenizer_files").write_tokenizer(tmp_path)
+    script("word_tokenizer").write_tokenizer(tmp_path)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         assert (tmp_path / name).read_text("utf-8") == (tiny_world_path() / name).read_text("utf-8")
     config = json.loads((tiny_world_path() / "config.json").read_text("utf-8"))

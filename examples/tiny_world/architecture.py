@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokenizer_files import POSITIONS
+from word_tokenizer import POSITIONS
 
 from weightgym.rewards.wsp.world.corpus import END, PAD
 from weightgym.rewards.wsp.world.vocabulary import vocabulary

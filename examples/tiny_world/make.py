@@ -18,9 +18,9 @@ from measure import measure
 from muon import Muon
 from safetensors.torch import save_file
 from scales import rescale_neurons
-from tokenizer_files import write_tokenizer
 from torch import nn
 from transformers import AutoConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from word_tokenizer import write_tokenizer
 
 from weightgym.rewards.wsp.world.corpus import texts
 
