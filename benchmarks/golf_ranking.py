@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,8 @@ from weightgym.envs.golf.references import LADDER, NAMES, solution
 from weightgym.rewards.golf.data.corpus import language_corpus
 from weightgym.rewards.golf.evaluate import Evaluator
 from weightgym.rewards.golf.profile import DEFAULT, Profile, profile
-from weightgym.rewards.golf.reading import VERSION
 from weightgym.rewards.golf.report import Result
-from weightgym.rewards.golf.schedule import evaluate_all
+from weightgym.rewards.golf.saved import Saved, outputs
 
 MEDIUM = dataclasses.replace(
     profile(DEFAULT),
@@ -53,33 +51,17 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
         return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
 
 
-def known(path: Path) -> Iterator[Result]:
-    """The results that earlier runs left. Half a last line is left out."""
-    for line in path.read_text("utf-8").splitlines(keepends=True) if path.exists() else ():
-        if line.endswith("\n"):
-            yield Result.model_validate_json(line)
-
-
 def evaluated(rules: Profile, task: str, names: Sequence[str], path: Path) -> dict[str, Result]:
     """The result of each answer, from the file, or from a run that adds it to the file."""
-    corpus = language_corpus(rules, task)
-    sources = {name: solution(name).encode() for name in names}
-    old = {
-        row.source_sha256: row
-        for row in known(path)
-        if (row.profile, row.evaluator, row.corpus) == (rules.name, VERSION, corpus.origin)
-    }
-    found = {name: old.get(hashlib.sha256(source).hexdigest()) for name, source in sources.items()}
-    todo = [(name, source) for name, source in sources.items() if found[name] is None]
-    with Evaluator(rules, jobs=1) as evaluator:
-        for name, result in evaluate_all(evaluator, todo, corpus):
+    found: dict[str, Result] = {}
+    with Evaluator(rules, jobs=1) as evaluator, Saved(path) as saved:
+        results = outputs(evaluator, [solution(name).encode() for name in names], language_corpus(rules, task), saved)
+        for name, result in zip(names, results, strict=True):
             if not isinstance(result, Result):
                 raise result
-            with path.open("a", encoding="utf-8") as file:
-                file.write(result.model_dump_json() + "\n")
             found[name] = result
             print(f"{rules.name}: {name} {shown(result)}", file=sys.stderr, flush=True)
-    return {name: result for name, result in found.items() if result is not None}
+    return found
 
 
 def shown(result: Result) -> str:

@@ -10,6 +10,7 @@ from weightgym.cli.console import DEFAULT_ENV, echo_json, print_table, shown, ta
 from weightgym.cli.snapshot_options import snapshot_options
 from weightgym.envs import registry
 from weightgym.rewards.contracts import Split, Task, TaskError
+from weightgym.rewards.suggest import suggest
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
 _WIDEST_CELL = 20
@@ -81,4 +82,4 @@ def find_task(env: str, id: str) -> tuple[registry.EnvSpec, Task]:
         known = [name for split in _SPLITS for name in entry.tasks.ids(split)]
         if id in known:
             raise
-        raise TaskError(f"unknown task {shown(id)}{registry.suggest(id, known)}") from error
+        raise TaskError(f"unknown task {shown(id)}{suggest(id, known)}") from error

@@ -5,14 +5,14 @@ Entries are data; what they point to (``"module:attribute"``) is imported on fir
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weightgym.rewards.failures import TaskError
+from weightgym.rewards.suggest import suggest
 
 if TYPE_CHECKING:  # pydantic would make `import weightgym.envs` slow
     from weightgym.rewards.contracts import Completion, Score, Split, Task
@@ -147,15 +147,6 @@ def spec(name: str) -> EnvSpec:
             return candidate
     known = [candidate.gym_id if "/" in name else candidate.name for candidate in _SPECS.values()]
     raise TaskError(f"unknown environment {name!r}{suggest(name, known)}")
-
-
-def suggest(name: str, known: Iterable[str], *, what: Callable[[str], str] = repr) -> str:
-    """The end of an error message: the nearest known name, or all of them when they are few."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if near:
-        return f": did you mean {what(near[0])}?"
-    return f": known are {', '.join(names)}" if len(names) <= 12 else ""
 
 
 register(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weightgym.envs.registry import suggest
 from weightgym.rewards.contracts import BackendError, sha256_hex
+from weightgym.rewards.suggest import suggest
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.jobs import sample_index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ from types import TracebackType
 import filelock
 from pydantic import ValidationError
 
+from weightgym.rewards.append import append_whole
 from weightgym.rollouts.trajectory import Trajectory
 
 
@@ -61,14 +61,7 @@ class Appender:
         Raises:
             OSError: the disk is full, say; what was written before is whole.
         """
-        rest, end = memoryview(line(trajectory)), self.size
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-        except OSError:
-            with suppress(OSError):  # half a line does no harm either
-                self.cut(end)
-            raise
+        append_whole(self._file, line(trajectory))
 
     def cut(self, size: int) -> None:
         """Keep the first ``size`` bytes only."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from weightgym.envs.registry import suggest
 from weightgym.rewards.contracts import BackendError
+from weightgym.rewards.suggest import suggest
 from weightgym.rollouts.hf_tokenizer import model_path
 
 Shapes = Mapping[str, tuple[int, ...]]

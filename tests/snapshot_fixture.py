@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weightgym.rewards.weight_program.minatar import source as minatar_source
+from weightgym.rewards.weight_program.snapshot import layout
 
 #: A MinAtar-like game: the coin is in one of ten columns, walk there. Its generator comes from ``self.random``.
 COIN = '''
@@ -184,6 +185,21 @@ def write_digests(folder: Path) -> None:
 def digest(path: Path) -> str:
     """SHA-256 of the file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def choose_again(folder: Path) -> None:
+    """After a change of files: new digests, a new choice."""
+    write_digests(folder)
+    layout.choose(folder, tasks_sha256=digest(folder / "runtime" / "tasks.jsonl"))
+
+
+def change(folder: Path, file: str, old: str, new: str) -> None:
+    """Change text that a file of the runtime holds, and choose the snapshot again."""
+    path = folder / "runtime" / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    choose_again(folder)
 
 
 def _row(game: str, source: str, text: str) -> dict[str, Any]:

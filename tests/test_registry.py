@@ -14,6 +14,7 @@ import toy_env
 from weightgym.envs import gymnasium_plugin, registry
 from weightgym.envs.registry import EnvSpec
 from weightgym.rewards.contracts import TaskError
+from weightgym.rewards.suggest import suggest
 
 
 @pytest.fixture
@@ -53,9 +54,9 @@ def test_hopeless_name_is_answered_with_all_names(name: str) -> None:
 
 
 def test_suggestions_say_nothing_of_long_lists() -> None:
-    assert registry.suggest("qqqq", (str(number) for number in range(100))) == ""
-    assert registry.suggest("tset", ["train", "test"]) == ": did you mean 'test'?"
-    assert registry.suggest("flga", ["flag"], what="--{}".format) == ": did you mean --flag?"
+    assert suggest("qqqq", (str(number) for number in range(100))) == ""
+    assert suggest("tset", ["train", "test"]) == ": did you mean 'test'?"
+    assert suggest("flga", ["flag"], what="--{}".format) == ": did you mean --flag?"
 
 
 @pytest.mark.usefixtures("_room")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from snapshot_fixture import COIN, LEAK, VERIFY, digest, write_digests, write_snapshot
+from snapshot_fixture import COIN, LEAK, VERIFY, change, choose_again, digest, write_digests, write_snapshot
 
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.contracts import Task, TaskError
@@ -37,20 +37,6 @@ def snapshot(
     layout.choose(tmp_path, tasks_sha256=write_snapshot(tmp_path))
     yield tmp_path
     layout.choose(None)
-
-
-def choose_again(folder: Path) -> None:
-    """After a change of files: new digests, a new choice."""
-    write_digests(folder)
-    layout.choose(folder, tasks_sha256=digest(folder / "runtime" / "tasks.jsonl"))
-
-
-def change(folder: Path, file: str, old: str, new: str) -> None:
-    path = folder / "runtime" / file
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-    choose_again(folder)
 
 
 def both(task_id: str = "synth/coin_walk", answer: str = ANSWER) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from snapshot_fixture import VERIFY, digest, write_digests, write_snapshot
+from snapshot_fixture import VERIFY, change, digest, write_snapshot
 
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.contracts import Score
@@ -76,15 +76,6 @@ def snapshot(
     layout.choose(folder, tasks_sha256=write_snapshot(folder))
     yield folder
     layout.choose(None)
-
-
-def change(folder: Path, file: str, old: str, new: str) -> None:
-    path = folder / "runtime" / file
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-    write_digests(folder)
-    layout.choose(folder, tasks_sha256=digest(folder / "runtime" / "tasks.jsonl"))
 
 
 def play(game: str = "coin_walk", rules: str = "wpb-v1-e5", answer: str = ANSWER) -> Score:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import random
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 import pytest
 import torch
 import transformers
+from example_scripts import load_script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
@@ -29,27 +27,13 @@ from weightgym.rewards.wsp.world.paths import tiny_world_path
 from weightgym.rewards.wsp.world.prompts import split_prompts
 from weightgym.rewards.wsp.world.vocabulary import vocabulary
 
-SCRIPTS = Path(__file__).parents[1] / "examples" / "tiny_world"
+script = functools.partial(load_script, "tiny_world")
 MEGABYTE = 1_000_000
 
 
 @functools.cache
 def model() -> LanguageModel:
     return load()
-
-
-def script(name: str) -> ModuleType:
-    """A module of the folder that makes the model; its siblings import each other by their bare names."""
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(SCRIPTS))
-    return module
 
 
 def said(questions: list[str], most: int = 40) -> list[str]:

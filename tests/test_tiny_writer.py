@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import random
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 import transformers
+from example_scripts import load_script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,24 +20,10 @@ from weightgym.rewards.contracts import ModelError
 from weightgym.rewards.weight_program.edits import parse_edits
 from weightgym.rollouts.tiny_writer_path import tiny_writer_path
 
-SCRIPTS = Path(__file__).parents[1] / "examples" / "tiny_writer"
+script = functools.partial(load_script, "tiny_writer")
 SPECIALS = {"<|pad|>": 256, "<|end|>": 257, "<|user|>": 258, "<|assistant|>": 259}
 END = SPECIALS["<|end|>"]
 fuzz = settings(deadline=None, max_examples=200)
-
-
-def script(name: str) -> ModuleType:
-    """A module of the folder that makes the model; its siblings import each other by their bare names."""
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(SCRIPTS))
-    return module
 
 
 @functools.cache

@@ -6,13 +6,12 @@ from string import Template
 
 from weightgym.rewards.golf.config import KEYS
 from weightgym.rewards.golf.data.stream import sample
-from weightgym.rewards.golf.profile import Profile
+from weightgym.rewards.golf.profile import SCHEDULE_KEYS, Profile
 
 SYSTEM_PROMPT = (
     "You design small language models. Your answer is one Python file, which is trained and scored as it is."
 )
 SAMPLE_BYTES = 1800
-SCHEDULE_KEYS = ("train_steps", "train_batch_tokens", "seq_len", "warmup_steps", "warmdown_steps")
 
 _PROMPT = Template("""\
 # Golf: train the best small model of these bytes

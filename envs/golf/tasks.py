@@ -7,11 +7,11 @@ import functools
 from pydantic import JsonValue
 
 from weightgym.envs.golf.prompt import SYSTEM_PROMPT, task_prompt
-from weightgym.envs.registry import suggest
 from weightgym.rewards.contracts import Message, Split, Task, TaskError
 from weightgym.rewards.golf.data.language import VERSION
 from weightgym.rewards.golf.profile import DEFAULT
 from weightgym.rewards.golf.profile import profile as find_profile
+from weightgym.rewards.suggest import suggest
 
 #: Of an episode of ``golf-turns``.
 ATTEMPTS = 4

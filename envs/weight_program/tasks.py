@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from weightgym.envs.registry import suggest
 from weightgym.envs.weight_program.prompt import SYSTEM_PROMPT, builtin_prompt, original_prompt
 from weightgym.rewards.contracts import Message, Split, Task, TaskError, sha256_hex
+from weightgym.rewards.suggest import suggest
 from weightgym.rewards.weight_program import builtin
 from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS
 from weightgym.rewards.weight_program.games import GAMES

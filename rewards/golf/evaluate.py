@@ -21,7 +21,7 @@ from weightgym.rewards.golf.check import Solution
 from weightgym.rewards.golf.data.corpus import Corpus
 from weightgym.rewards.golf.errors import SolutionError
 from weightgym.rewards.golf.phases import Candidate, PhaseFault
-from weightgym.rewards.golf.profile import Hardware, Profile
+from weightgym.rewards.golf.profile import SCHEDULE_KEYS, Hardware, Profile, Schedule
 from weightgym.rewards.golf.reading import read, refusal, result
 from weightgym.rewards.golf.report import CHARGED, Result
 from weightgym.rewards.golf.tensors import State
@@ -135,9 +135,8 @@ class _Course:
             return {"phase": "audit", "reason": verdict.code, "message": _AUDIT_TEXTS[verdict.code], **apart}
         return {"phase": "audit", "val_bpb": verdict.val_bpb, **apart}
 
-    def _schedule(self, solution: Solution) -> Any:
-        names = ("train_steps", "train_batch_tokens", "seq_len", "warmup_steps", "warmdown_steps")
-        return self.evaluator.profile.schedule(**{name: int(solution.config[name]) for name in names})
+    def _schedule(self, solution: Solution) -> Schedule:
+        return self.evaluator.profile.schedule(**{key: int(solution.config[key]) for key in SCHEDULE_KEYS})
 
     def _audit(self, candidate: Candidate, state: State) -> Verdict:
         """Both views, each to a server of its own. View B is not charged: it has the whole budget again, as often as it

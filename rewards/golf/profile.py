@@ -6,11 +6,11 @@ profile; scores compare only within one.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from weightgym.rewards.contracts import SandboxError, TaskError
+from weightgym.rewards.suggest import suggest
 
 VOCAB_SIZE = 256
 _MOMENT = 0.05
@@ -18,6 +18,10 @@ _MOMENT = 0.05
 _CORES_A_RANK = 8
 DEFAULT = "golf-cpu-v1"
 SMOKE = "golf-smoke-v1"  #: whether a solution runs at all, in seconds; its numbers mean nothing
+
+
+#: What a config says of it: the arguments of ``Profile.schedule``.
+SCHEDULE_KEYS = ("train_steps", "train_batch_tokens", "seq_len", "warmup_steps", "warmdown_steps")
 
 
 class Schedule(NamedTuple):
@@ -174,7 +178,4 @@ def profile(name: str) -> Profile:
     """
     if (found := PROFILES.get(name)) is not None:
         return found
-    near = difflib.get_close_matches(name, PROFILES, n=1, cutoff=0.5)
-    raise TaskError(
-        f"unknown profile {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"known are {', '.join(PROFILES)}")
-    )
+    raise TaskError(f"unknown profile {name!r}{suggest(name, PROFILES)}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from weightgym.rewards.append import append_whole
 from weightgym.rewards.contracts import SandboxError, canonical_json
 from weightgym.rewards.golf.data.corpus import Corpus
 from weightgym.rewards.golf.evaluators import Evaluates
@@ -87,13 +88,7 @@ class Saved:
         Raises:
             OSError: the disk is full, say; what was written before is whole.
         """
-        rest, end = memoryview(output.model_dump_json().encode() + b"\n"), os.fstat(self._file.fileno()).st_size
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-        except OSError:
-            self._file.truncate(end)
-            raise
+        append_whole(self._file, output.model_dump_json().encode() + b"\n")
         self._keep(output)
 
     def __enter__(self) -> Self:

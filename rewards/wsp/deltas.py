@@ -16,8 +16,9 @@ import numpy as np
 from pydantic import JsonValue
 
 from weightgym.rewards.contracts import TaskError
+from weightgym.rewards.suggest import nearest
 from weightgym.rewards.wsp.edits import Edit, Floats, read_edits, write_edits
-from weightgym.rewards.wsp.refusals import Refused, nearest
+from weightgym.rewards.wsp.refusals import Refused
 
 
 def start_weights(weights: Mapping[str, Floats]) -> Mapping[str, Floats]:

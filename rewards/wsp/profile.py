@@ -6,12 +6,12 @@ and $1.50. What they leave open is decided here. Changing a number makes a new p
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from weightgym.rewards.contracts import TaskError
+from weightgym.rewards.suggest import suggest
 
 Family = Literal["behaviour", "backdoor", "audit", "hijack", "fact", "topic"]
 Tier = Literal["easy", "medium", "hard"]
@@ -183,7 +183,4 @@ def profile(name: str) -> Profile:
     """
     if (found := PROFILES.get(name)) is not None:
         return found
-    near = difflib.get_close_matches(name, PROFILES, n=1, cutoff=0.5)
-    raise TaskError(
-        f"unknown profile {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"known are {', '.join(PROFILES)}")
-    )
+    raise TaskError(f"unknown profile {name!r}{suggest(name, PROFILES)}")

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from weightgym.rewards.contracts import canonical_json
+from weightgym.rewards.suggest import nearest
 from weightgym.rewards.wsp.profile import TierRules
-from weightgym.rewards.wsp.refusals import Refused, nearest
+from weightgym.rewards.wsp.refusals import Refused
 from weightgym.rewards.wsp.tools import arguments as a
 
 #: ``look`` and ``edit`` are free; a ``gpu`` call costs one of the budget; ``submit`` ends the episode.

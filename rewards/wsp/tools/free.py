@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from weightgym.rewards.wsp.refusals import Refused, nearest
+from weightgym.rewards.suggest import nearest
+from weightgym.rewards.wsp.refusals import Refused
 from weightgym.rewards.wsp.scores import Report
 from weightgym.rewards.wsp.tools import editing, inspection
 from weightgym.rewards.wsp.tools.arguments import AuditReport, Submit
