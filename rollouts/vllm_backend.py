@@ -19,7 +19,7 @@ from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
 from weightgym.rollouts.token_samples import check_length, read_sample
-from weightgym.rollouts.vllm_engine import EngineThread, Wanted, one_line
+from weightgym.rollouts.vllm_engine import EngineThread, Wanted, told
 from weightgym.rollouts.vllm_settings import engine_arguments, on_cpu, quiet, require_vllm, set_environment
 from weightgym.rollouts.vllm_weights import load_config, model_shapes, whole_weights
 
@@ -177,7 +177,7 @@ class VLLMBackend:
                 f"{self.name}: {request.id}: no answer in {seconds:g} s (backend.request_timeout)"
             ) from None
         except Exception as error:
-            raise BackendError(f"{self.name}: {request.id}: {one_line(error)}") from error
+            raise BackendError(f"{self.name}: {request.id}: {told(error)}") from error
 
     def _sample(self, request: Request, output: Any, version: int) -> Sample:
         (made,) = output.outputs

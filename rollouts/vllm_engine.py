@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from weightgym.rewards.contracts import BackendError
+from weightgym.rewards.one_line import one_line
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class EngineThread:
             self.close(wait=0)
             raise BackendError(f"{name}: vLLM did not start within {timeout:g} s (backend.start_timeout)") from None
         except Exception as error:
-            raise BackendError(f"{name}: vLLM can't start: {one_line(error)}") from error
+            raise BackendError(f"{name}: vLLM can't start: {told(error)}") from error
 
     def submit(self, wanted: Sequence[Wanted]) -> list[Future[Any]]:
         """Ask for continuations. Each future gives vLLM's output, or raises what vLLM said against the request."""
@@ -91,7 +92,7 @@ class EngineThread:
         except TimeoutError:
             raise BackendError(f"{self._name}: {what} took more than {timeout:g} s (backend.request_timeout)") from None
         except Exception as error:
-            raise BackendError(f"{self._name}: {what}: {one_line(error)}") from error
+            raise BackendError(f"{self._name}: {what}: {told(error)}") from error
 
     def drop(self, futures: Sequence[Future[Any]]) -> None:
         """Stop working on requests that nobody waits for any more."""
@@ -159,15 +160,15 @@ class EngineThread:
                 _fail(error, command.futures)
 
 
-def one_line(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """What an exception says, in one line of bounded length; its kind where it says nothing."""
-    return " ".join(str(error).split())[:400] or type(error).__name__
+    return one_line(str(error), 400) or type(error).__name__
 
 
 def _fail(error: BaseException, futures: Sequence[Future[Any]]) -> None:
     for future in futures:
         if not future.done():
-            made = BackendError(one_line(error))  # one for each: they are raised in different threads
+            made = BackendError(told(error))  # one for each: they are raised in different threads
             made.__cause__ = error
             future.set_exception(made)
 

@@ -16,7 +16,7 @@ from weightgym.rollouts.trajectory import Branch
 from weightgym.trainers import checkpoint, parameters
 from weightgym.trainers.batch import Row, from_bytes, to_bytes
 from weightgym.trainers.config import check
-from weightgym.trainers.distributed import World, join
+from weightgym.trainers.distributed import World, end_process, join
 from weightgym.trainers.grpo import Trainer
 from weightgym.trainers.loss import LossConfig
 from weightgym.trainers.policy import Policy
@@ -151,6 +151,8 @@ def main(folder: Path) -> None:
             train(world, case, folder / case, micro_batch=1)
         for mode in ("sync", "async"):
             grpo(world, folder / mode, mode)
+        world.barrier()
+        end_process(0)  # as `weightgym train` ends: gloo's threads may abort what comes after
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from weightgym.rewards.contracts import SandboxError
 from weightgym.rewards.golf.data.corpus import Corpus
-from weightgym.rewards.golf.modal_payload import MAX_PAYLOAD_BYTES, Payload, Reply, one_line, read_reply
+from weightgym.rewards.golf.modal_payload import MAX_PAYLOAD_BYTES, Payload, Reply, read_reply
 from weightgym.rewards.golf.profile import profile
 from weightgym.rewards.golf.report import FindingRow, Result
 from weightgym.rewards.golf.source import MAX_BYTES
@@ -171,8 +171,3 @@ def test_any_other_json_is_refused_or_a_result(value: Any, path: str) -> None:
         assert isinstance(read_reply(text, ASKED), Result)
     with suppress(SandboxError):
         assert isinstance(Payload.decode(text), Payload)
-
-
-def test_one_line() -> None:
-    assert one_line(" a\n\nb\x1b[0m\u2028c ") == "a b?[0m c"
-    assert one_line("x" * 900, 10) == "x" * 9 + "…"

@@ -300,8 +300,13 @@ def test_weights_are_not_taken() -> None:
 
 def test_many_threads_share_a_backend() -> None:
     def script(number: int, seen: Seen) -> Reply:
-        return refusal(429, "slow") if number % 3 == 0 else chat(json.dumps(seen.body["seed"]))
+        seed = seen.body["seed"]
+        with lock:
+            refused = seed % 3 == 0 and seed not in asked_before
+            asked_before.add(seed)
+        return refusal(429, "slow") if refused else chat(json.dumps(seed))
 
+    lock, asked_before = threading.Lock(), set[int]()
     got: dict[int, str] = {}
     with asked(script, lanes=8) as (_, backend):
         threads = [

@@ -20,7 +20,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+from weightgym.rewards.one_line import one_line
+
 TrackerName = Literal["trackio", "wandb", "tensorboard"]
+
 
 #: Seconds that closing one tracker may take: what is still to be sent then is not waited for.
 _CLOSE = 60.0
@@ -57,7 +60,7 @@ class Tracker:
                 sink.log(values, step)
             except Exception as error:  # whatever it is: a tracker may not end a training
                 del self._sinks[name]
-                _warn(f"{name} failed at step {step} and gets no more metrics: {_one_line(error)}")
+                _warn(f"{name} failed at step {step} and gets no more metrics: {_told(error)}")
 
     def close(self) -> None:
         """Let each finish, within a minute. The second call does nothing."""
@@ -71,7 +74,7 @@ class Tracker:
             if thread.is_alive():
                 _warn(f"{name} did not finish within {_CLOSE:g} s: its last metrics may be missing")
             elif failed:
-                _warn(f"{name} failed as it was closed: {_one_line(failed[0])}")
+                _warn(f"{name} failed as it was closed: {_told(failed[0])}")
 
     def __enter__(self) -> Tracker:
         return self
@@ -105,7 +108,7 @@ def open_trackers(
                 missing = error.name or name
                 raise TrackerError(f"tracker {name} needs {missing}: pip install 'weightgym[{name}]'") from error
             hint = "; WANDB_MODE=offline needs neither network nor login" if name == "wandb" else ""
-            raise TrackerError(f"tracker {name} can't begin: {_one_line(error)}{hint}") from error
+            raise TrackerError(f"tracker {name} can't begin: {_told(error)}{hint}") from error
     return Tracker(sinks)
 
 
@@ -221,5 +224,5 @@ def _warn(text: str) -> None:
     warnings.warn(text, TrackerWarning, stacklevel=3)
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
+def _told(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}", 1000)

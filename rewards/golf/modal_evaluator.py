@@ -34,10 +34,11 @@ from weightgym.rewards.golf.modal_image import (
     with_streams,
     with_weightgym,
 )
-from weightgym.rewards.golf.modal_payload import MAX_REPLY_BYTES, Payload, Stream, StreamName, one_line, read_reply
+from weightgym.rewards.golf.modal_payload import MAX_REPLY_BYTES, Payload, Stream, StreamName, read_reply
 from weightgym.rewards.golf.profile import Profile
 from weightgym.rewards.golf.reading import VERSION, read, refusal, result
 from weightgym.rewards.golf.report import Result
+from weightgym.rewards.one_line import one_line
 
 if TYPE_CHECKING:
     import modal

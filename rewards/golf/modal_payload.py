@@ -23,6 +23,7 @@ from weightgym.rewards.golf.data.corpus import LEAST_BYTES, Corpus
 from weightgym.rewards.golf.profile import Profile, profile
 from weightgym.rewards.golf.report import Result
 from weightgym.rewards.golf.source import MAX_BYTES
+from weightgym.rewards.one_line import one_line
 
 #: Of both texts. A change of either is a new version, which the other side refuses.
 VERSION: Literal[1] = 1
@@ -182,12 +183,6 @@ def read_reply(text: bytes, payload: Payload) -> Result:
     if result.status == "ok" and not 0 < (result.artifact_bytes or 0) <= cap:
         _malformed(f"its artifact_bytes {result.artifact_bytes} are not 1 to {cap:,}")
     return result
-
-
-def one_line(text: str, size: int = 500) -> str:
-    """The text as one printable line of at most ``size`` characters."""
-    line = "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
-    return line if len(line) <= size else line[: size - 1] + "…"
 
 
 def first_fault(error: Exception) -> str:

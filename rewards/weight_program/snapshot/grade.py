@@ -71,7 +71,7 @@ def published(task: Task, answer: str, rules: Profile) -> dict[str, Any]:
     question = {"game": game, "source": source, "answer": encoded, "episodes": rules.episodes}
     graded = _code(task).ask("published", question)
     if "invalid" in graded:
-        raise ModelError(f"published_invalid: {process.one_line(graded['invalid'])}")
+        raise ModelError(f"published_invalid: {process.told(graded['invalid'])}")
     names = {"raw_score": "mean score", "mean_length": "mean length", "cap": "cap"}
     numbers: dict[str, Any] = {name: _number(graded, name, meaning) for name, meaning in names.items()}
     return {**numbers, "edits": int(_number(graded, "edits", "number of edits")), "numpy": np.__version__}

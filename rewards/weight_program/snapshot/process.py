@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from weightgym.rewards.contracts import GraderError, SandboxError
+from weightgym.rewards.one_line import one_line
 from weightgym.rewards.sandbox import Phase, PhaseError, Sandbox, SandboxPolicy, find_sandbox, unsafe_allowed
 from weightgym.rewards.weight_program import minatar, no_plotting, opaque
 from weightgym.rewards.weight_program.snapshot import sources
@@ -148,7 +149,7 @@ class SnapshotCode:
         session.seconds += time.monotonic() - started
         if "error" in reply:
             session.phase.stop()
-            failure = GraderError(f"in the snapshot's code: {one_line(reply['error'])}")
+            failure = GraderError(f"in the snapshot's code: {told(reply['error'])}")
             failure.add_note(str(reply.get("traceback")))
             raise failure
         self._keep(session)
@@ -191,9 +192,9 @@ class SnapshotCode:
         session.phase.stop()
 
 
-def one_line(text: object) -> str:
+def told(text: object) -> str:
     """A text out of a reply, for a reason."""
-    return " ".join(text.split())[:1000] if isinstance(text, str) else f"no text but {type(text).__name__}"
+    return one_line(text, 1000) if isinstance(text, str) else f"no text but {type(text).__name__}"
 
 
 def _parts(runtime: Path) -> dict[str, str]:
