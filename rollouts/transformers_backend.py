@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging as transformers_logging
 
+from weightgym.rewards.causal_lm import cache_argument, padded
 from weightgym.rewards.contracts import BackendError
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
@@ -98,7 +98,7 @@ class TransformersBackend:
         leave the batch, a few at a time."""
         device = next(self.model.parameters()).device
         prompts = list(dict.fromkeys(request.token_ids for request in requests))
-        inputs, mask = (part.to(device) for part in _left_padded(prompts))
+        inputs, mask = (part.to(device) for part in padded(prompts, 0, left=True))
         uniform = np.stack([np.random.default_rng(r.seed).random(sampling.max_tokens) for r in requests])
         ids: list[list[int]] = [[] for _ in requests]
         logprobs: list[list[float]] = [[] for _ in requests]
@@ -180,23 +180,6 @@ def load_model(name: str, dtype: str) -> Any:
         return model.eval()
     except (OSError, ValueError) as error:
         raise BackendError(f"can't load model {name!r}: {error}") from error
-
-
-def cache_argument(model: Any) -> str:
-    """How the model calls its cache of keys and values: transformers renames it within version 5."""
-    plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # peft hides the arguments
-    return "cache" if "cache" in inspect.signature(plain.forward).parameters else "past_key_values"
-
-
-def _left_padded(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids and attention mask, int64 of shape (rows, longest). Padding (id 0) stands on the left."""
-    longest = max(len(row) for row in rows)
-    ids = torch.zeros((len(rows), longest), dtype=torch.int64)
-    mask = torch.zeros_like(ids)
-    for index, row in enumerate(rows):
-        ids[index, longest - len(row) :] = torch.tensor(row, dtype=torch.int64)
-        mask[index, longest - len(row) :] = 1
-    return ids, mask
 
 
 def _choose(logits: torch.Tensor, uniform: Any, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from weightgym.rewards.contracts import TaskError
-from weightgym.rewards.wsp.language_model import LanguageModel, answers, generate, load, logits
+from weightgym.rewards.wsp.engine import Engine
+from weightgym.rewards.wsp.language_model import LanguageModel, load
 from weightgym.rewards.wsp.world.bilingual import LANGUAGES, Language
 from weightgym.rewards.wsp.world.corpus import chat, texts
 from weightgym.rewards.wsp.world.exchanges import MEANINGS, RARE_WORDS
@@ -32,14 +33,16 @@ MEGABYTE = 1_000_000
 
 
 @functools.cache
+def engine() -> Engine:
+    return Engine(load())
+
+
 def model() -> LanguageModel:
-    return load()
+    return engine().model
 
 
 def said(questions: list[str], most: int = 40) -> list[str]:
-    """Answers in batches of 64."""
-    batches = [questions[start : start + 64] for start in range(0, len(questions), 64)]
-    return [text for batch in batches for text in answers(model(), batch, most)]
+    return engine().answers(questions, most)
 
 
 def told(language: Language, which: Literal["seen", "held_out"]) -> float:
@@ -91,31 +94,32 @@ def test_rare_words_change_neither_language_nor_case() -> None:
 def test_what_else_is_in_a_batch_changes_no_greedy_answer() -> None:
     (asked,) = split_prompts("batch", [48])
     prompts = [model().chat_ids(prompt.question) for prompt in asked]
-    together = generate(model(), prompts, 24)
-    assert together == [generate(model(), [prompt], 24)[0] for prompt in prompts]
+    together = engine().generate(prompts, 24)
+    assert together == [engine().generate([prompt], 24)[0] for prompt in prompts]
     order = random.Random(1).sample(range(48), 48)
-    shuffled = generate(model(), [prompts[place] for place in order], 24)
+    shuffled = engine().generate([prompts[place] for place in order], 24)
     assert [together[place] for place in order] == shuffled
 
 
 def test_logits_are_those_that_greedy_answers_follow_and_rows_do_not_mix() -> None:
     (asked,) = split_prompts("logits", [12])
     prompts = [model().chat_ids(prompt.question) for prompt in asked]
-    continued = generate(model(), prompts, 6, stop=False)
-    whole = logits(model(), [[*prompt, *ids] for prompt, ids in zip(prompts, continued, strict=True)])
-    for prompt, ids, values in zip(prompts, continued, whole, strict=True):
+    continued = engine().generate(prompts, 6, stop=False)
+    whole = engine().forward([[*prompt, *ids] for prompt, ids in zip(prompts, continued, strict=True)])
+    for prompt, ids, each in zip(prompts, continued, whole, strict=True):
+        values = each.logits
         assert len(ids) == 6
         assert values.shape == (len(prompt) + 6, len(vocabulary()))
         ends = values.clone()
         ends[:, model().tokenizer.eos_token_id] = -torch.inf
         assert ends[len(prompt) - 1 : -1].argmax(-1).tolist() == ids
-        alone = logits(model(), [[*prompt, *ids]])[0]
+        alone = engine().logits([*prompt, *ids])
         assert torch.allclose(alone, values, atol=1e-3)
 
 
 def test_nothing_is_asked_of_an_empty_batch() -> None:
-    assert generate(model(), [], 4) == []
-    assert logits(model(), []) == []
+    assert engine().generate([], 4) == []
+    assert engine().forward([]) == []
 
 
 def test_in_the_first_two_layers_a_token_sees_itself_only() -> None:
@@ -166,7 +170,7 @@ def test_the_chat_template_writes_what_the_corpus_writes() -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=60))
 def test_any_text_gets_an_answer(text: str) -> None:
-    ids = generate(model(), [model().chat_ids(text)], 3)[0]
+    ids = engine().generate([model().chat_ids(text)], 3)[0]
     assert all(0 <= id < len(vocabulary()) for id in ids)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from weightgym.rollouts.transformers_backend import cache_argument
+from weightgym.rewards.causal_lm import cache_argument
 from weightgym.trainers.batch import Batch
 from weightgym.trainers.logprobs import completion_logprobs
 
