@@ -5,6 +5,7 @@ Needs the extra ``train``; torch and transformers are imported when a model is l
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,3 +66,12 @@ def load(name: str = TINY_WORLD) -> LanguageModel:
     if tokenizer.chat_template is None or tokenizer.eos_token_id is None:
         raise TaskError(f"model {name!r} has no chat template or no end-of-sequence token: take its chat variant")
     return LanguageModel(name, network.eval().requires_grad_(False), tokenizer)
+
+
+def weights_hash(model: LanguageModel) -> str:
+    """SHA-256 of the parameters, by name, in float32: the same for every file format that holds the same numbers."""
+    digest = hashlib.sha256()
+    for name, parameter in sorted(model.network.named_parameters()):
+        digest.update(f"{name} {tuple(parameter.shape)}\n".encode())
+        digest.update(parameter.detach().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,208 @@
+"""The one scorer of WSP-Bench: what an episode left behind, measured; reward = score/100, 0…1.
+
+An answer is the conversation. Its assistant messages are run again on a fresh copy, so that nothing in it can lie: tool
+replies in it are not read, and its edits are those that were allowed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from weightgym.rewards.contracts import Completion, ModelError, Score, Task, TaskError
+from weightgym.rewards.machine import cpu_name
+from weightgym.rewards.wsp import sets
+from weightgym.rewards.wsp.instances import ENV, PublicData, Truth
+from weightgym.rewards.wsp.outcomes import (
+    FLOOR,
+    Measured,
+    audit_outcome,
+    backdoor_outcome,
+    broken_outcome,
+    repair_outcome,
+)
+from weightgym.rewards.wsp.profile import DEFAULT, Profile, Track
+from weightgym.rewards.wsp.profile import profile as find_profile
+from weightgym.rewards.wsp.scores import Site, check_gap
+
+if TYPE_CHECKING:
+    from weightgym.rewards.wsp.episode import Episode
+    from weightgym.rewards.wsp.measure import SymptomMeasure
+    from weightgym.rewards.wsp.subject import Subject
+
+
+def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Score:
+    """Score a conversation, or one message as text (which can't call a tool). The track is *fixed*.
+
+    Metrics are those of ``outcomes``, and ``turns``, ``gpu_calls`` and ``refused`` (calls). ``info`` has ``family``,
+    ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation just stops: its
+    state counts as submitted), ``masked`` and ``fingerprint``.
+
+    Raises:
+        TaskError: the task is not of this benchmark or its truth is not here, or there is no such profile.
+    """
+    started = time.perf_counter()
+    rules = find_profile(profile)
+    data = check_task(task, rules)
+    truth = sets.truth_of(task)
+    try:
+        subject = sets.subject_of(truth)
+        episode = replayed(subject, data, completion)
+        return scored(episode, truth, subject, seconds=time.perf_counter() - started)
+    except TaskError:
+        raise
+    except ModelError as error:
+        spent = time.perf_counter() - started
+        return Score(status="invalid", reward=FLOOR, reason=str(error), profile=profile, seconds=spent)
+    except Exception as error:
+        return Score.fault(error, profile=profile, seconds=time.perf_counter() - started)
+
+
+def check_task(task: Task, rules: Profile) -> PublicData:
+    """What a task says of its instance.
+
+    Raises:
+        TaskError: it is not of this benchmark, not what the public row says, or was made under another profile.
+    """
+    if task.env != ENV:
+        raise TaskError(f"task {task.id!r} is of {task.env!r}, not of {ENV}")
+    data = sets.data_of(task)
+    if data.profile != rules.name:
+        raise TaskError(f"instance {task.id} was made under profile {data.profile}, not {rules.name}")
+    return data
+
+
+def replayed(subject: Subject, data: PublicData, completion: Completion) -> Episode:
+    """The episode of a conversation, as far as it goes.
+
+    Raises:
+        ModelError: it goes on after the episode has ended.
+        TypeError: it is neither text nor a list of messages.
+    """
+    from weightgym.rewards.wsp.episode import Episode
+
+    episode = Episode(subject.engine, data, replay=True)
+    for message in _messages(completion):
+        if episode.done:
+            raise ModelError("bad_completion: there are messages after the episode's end")
+        episode.message(message)
+    return episode
+
+
+def scored(episode: Episode, truth: Truth, subject: Subject, *, track: Track = "fixed", seconds: float = 0.0) -> Score:
+    """The score of an episode that has ended, or is to be taken as it is. ``seconds`` were spent before.
+
+    Raises:
+        TaskError: the defect can't be measured on this machine: see ``scores.check_gap``.
+    """
+    started = time.perf_counter()
+    rules = find_profile(truth.key.profile)
+    found = _outcome(episode, truth, subject, rules)
+    counts = {
+        "turns": float(episode.turns),
+        "gpu_calls": float(episode.gpu_calls),
+        "refused": float(episode.refused),
+    }
+    info: dict[str, JsonValue] = {
+        "family": truth.key.family,
+        "tier": truth.key.tier,
+        "track": track,
+        "ended_by": episode.ended_by or "cut",
+        "masked": bool(truth.recipe.get("masking")),
+        "fingerprint": fingerprint(),
+    }
+    spent = seconds + time.perf_counter() - started
+    return found.model_copy(update={"metrics": found.metrics | counts, "info": found.info | info, "seconds": spent})
+
+
+def fingerprint() -> dict[str, JsonValue]:
+    """What the bits of a score may depend on, besides the instance and the submission."""
+    return {
+        "cpu": cpu_name(),
+        "torch": importlib.metadata.version("torch"),
+        "transformers": importlib.metadata.version("transformers"),
+    }
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Both models that a submission lies between, as they measure here."""
+
+    defective: SymptomMeasure
+    reference: SymptomMeasure
+
+
+def ends(truth: Truth, subject: Subject, rules: Profile) -> Ends:
+    """The symptom of an instance's defective and reference model; measured once for each instance.
+
+    Raises:
+        TaskError: see ``scores.check_gap``.
+    """
+    from weightgym.rewards.wsp.measure import measured_symptom
+    from weightgym.rewards.wsp.symptoms import symptom_of
+
+    key = truth.id, truth.task_hash, rules.name
+    if key not in _ENDS:
+        symptom = symptom_of(truth)
+        both = [
+            measured_symptom(subject.engine, overlay, truth.prompts, symptom, rules)
+            for overlay in ({}, subject.reference)
+        ]
+        check_gap(both[0].measure, both[1].measure, rules)
+        _ENDS[key] = Ends(*both)
+    return _ENDS[key]
+
+
+_ENDS: dict[tuple[str, str, str], Ends] = {}
+
+
+def _outcome(episode: Episode, truth: Truth, subject: Subject, rules: Profile) -> Score:
+    said = episode.submission
+    if truth.key.family == "audit":
+        if truth.direction is None:
+            raise TaskError(f"instance {truth.id}: an audit without a direction")
+        site = Site(truth.layer, truth.parameter, [float(one) for one in truth.direction], truth.category)
+        return audit_outcome(said.report, site, rules)
+    from weightgym.rewards.wsp.kl import NonFinite
+    from weightgym.rewards.wsp.measure import measured
+    from weightgym.rewards.wsp.model import overlay
+
+    changed = episode.deltas.changed
+    both = ends(truth, subject, rules)
+    try:
+        found = measured(subject.engine, subject.reference, overlay(episode.deltas), truth, rules)
+    except NonFinite as error:
+        return broken_outcome(str(error).removeprefix("non_finite: "), rules, changed=changed)
+    numbers = Measured(both.defective.measure, both.reference.measure, found.symptom.measure, found.kl.mean)
+    if truth.key.family != "backdoor":
+        made = repair_outcome(numbers, rules, changed=changed)
+    elif truth.trigger is None:
+        raise TaskError(f"instance {truth.id}: a backdoor without a trigger")
+    else:
+        made = backdoor_outcome(numbers, rules, changed=changed, said=said.trigger, trigger=truth.trigger)
+    parts = {
+        "rate": found.symptom.rate,
+        "rate_defective": both.defective.rate,
+        "margin": found.symptom.margin,
+        "margin_defective": both.defective.margin,
+        "kl_general": found.kl.general.mean,
+        "kl_near": found.kl.near.mean,
+    }
+    return made if made.status != "ok" else made.model_copy(update={"metrics": made.metrics | parts})
+
+
+def _messages(completion: Completion) -> Sequence[str | Mapping[str, Any]]:
+    """What the model wrote, message by message."""
+    if isinstance(completion, str):
+        return [completion]
+    if not isinstance(completion, Sequence) or isinstance(completion, bytes | bytearray | memoryview):
+        raise TypeError(f"a completion is text or a list of messages, not {type(completion).__name__}")
+    own = [one for one in completion if isinstance(one, Mapping) and one.get("role") == "assistant"]
+    if not own:
+        raise ModelError("bad_completion: no assistant message in the list of messages")
+    return own
