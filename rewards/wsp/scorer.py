@@ -40,8 +40,8 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
     """Score a conversation, or one message as text (which can't call a tool). The track is *fixed*.
 
     Metrics are those of ``outcomes``, and ``turns``, ``gpu_calls`` and ``refused`` (calls). ``info`` has ``family``,
-    ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation just stops: its
-    state counts as submitted), ``masked`` and ``fingerprint``.
+    ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation just stops: the
+    state then counts as submitted), ``masked`` and ``fingerprint``.
 
     Raises:
         TaskError: the task is not of this benchmark or its truth is not here, or there is no such profile.

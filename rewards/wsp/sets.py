@@ -148,7 +148,7 @@ def _base(wanted: str, task: Task) -> LanguageModel:
     model, found = _loaded(name)
     if found != wanted:
         raise TaskError(
-            f"instance {task.id} was made of a model {name!r} with weights {wanted[:12]}…, and those here are {found[:12]}…"
+            f"instance {task.id} was made of a model {name!r} with weights {wanted[:12]}…; those here are {found[:12]}…"
         )
     return model
 
