@@ -21,8 +21,9 @@ from run_folders import healthy_run, make_run, rollout, step_row
 from weightgym.cli.main import cli
 from weightgym.trainers.findings import findings
 from weightgym.trainers.metrics import MEANINGS
+from weightgym.trainers.pages import visible
 from weightgym.trainers.report import make_report, sections
-from weightgym.trainers.report_page import visible, write_page
+from weightgym.trainers.report_page import write_page
 from weightgym.trainers.rollout_summary import RolloutSummary
 from weightgym.trainers.run_folder import read_run
 

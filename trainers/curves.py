@@ -105,7 +105,7 @@ def metric_svg(rows: list[Row], name: str) -> bytes:
     """One metric over the steps, as SVG. Raises ``ImportError`` without matplotlib."""
     figure, axes = _small()
     _panel(axes, *series(rows, name), dots=name.startswith("eval/"))
-    return _svg(figure)
+    return svg(figure)
 
 
 def rewards_svg(parts: Sequence[Part]) -> bytes:
@@ -136,7 +136,7 @@ def rewards_svg(parts: Sequence[Part]) -> bytes:
     )
     axes.set_xlabel("step", fontsize=8)
     axes.set_ylabel("reward", fontsize=8)
-    return _svg(figure)
+    return svg(figure)
 
 
 def _small(width: float = 3.6, height: float = 2.0) -> tuple[Figure, Axes]:
@@ -189,7 +189,8 @@ def _save(figure: Figure, picture: Path) -> None:
         figure.savefig(picture, format="png")
 
 
-def _svg(figure: Figure) -> bytes:
+def svg(figure: Figure) -> bytes:
+    """The same bytes for the same picture."""
     import matplotlib
 
     file = io.BytesIO()

@@ -1,12 +1,10 @@
 """A run's report as one HTML page that needs nothing else: no network, no scripts.
 
-Prompts, completions and reasons are text of models and files. They are escaped by the template engine, control and
-direction characters are spelled out, and a content policy forbids scripts and every address outside of the page.
+Prompts, completions and reasons are text of models and files: ``pages`` says how they are made harmless.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ from weightgym.rollouts.trajectory import Trajectory
 from weightgym.trainers.curves import metric_svg, plot_run, rewards_svg
 from weightgym.trainers.findings import trend
 from weightgym.trainers.metrics import MEANINGS
+from weightgym.trainers.pages import environment
 from weightgym.trainers.report import Report, brief, flatten, sections
 from weightgym.trainers.rollout_summary import RolloutSummary
 from weightgym.trainers.run_folder import series
@@ -40,18 +39,7 @@ def write_page(report: Report, page: Path, picture: Path) -> None:
     Raises:
         ImportError: jinja2 or matplotlib is not installed. OSError: a file can't be written.
     """
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("weightgym.trainers", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=visible,
-    )
-    environment.filters |= {"number": _number, "picture": _picture}
-    html = environment.get_template("report.html.jinja").render(_content(report))
+    html = environment("weightgym.trainers").get_template("report.html.jinja").render(_content(report))
     plot_run(report.run.rows, picture, title=report.run.folder.resolve().name)
     page.write_text(html, "utf-8")
 
@@ -114,20 +102,3 @@ def _messages(one: Trajectory) -> list[dict[str, Any]]:
             {"role": step.role, "text": text[:_SHOWN], "more": len(text) - _SHOWN, "tokens": len(step.token_ids)}
         )
     return made
-
-
-def visible(value: Any) -> Any:
-    """Text with control, direction and other invisible characters spelled out; lines and tabs stay."""
-    if type(value) is not str:  # markup of the template itself, numbers
-        return value
-    if value.isprintable():
-        return value
-    return "".join(char if char in "\n\t" or char.isprintable() else ascii(char)[1:-1] for char in value)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
-
-
-def _picture(svg: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()

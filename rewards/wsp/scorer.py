@@ -40,7 +40,7 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
     """Score a conversation, or one message as text (which can't call a tool). The track is *fixed*.
 
     Metrics are those of ``outcomes``, and ``turns``, ``gpu_calls`` and ``refused`` (calls). ``info`` has ``family``,
-    ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation just stops: the
+    ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation stops: the
     state then counts as submitted), ``masked`` and ``fingerprint``.
 
     Raises:
