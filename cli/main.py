@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "golf": ("weightgym.cli.golf:golf", "Tools for Mini Parameter Golf."),
     "doctor": ("weightgym.cli.doctor:doctor", "Say whether this machine can sandbox foreign code."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
+    "wsp": ("weightgym.cli.wsp:wsp", "Tools for WSP-Bench."),
 }
 
 
