@@ -6,17 +6,20 @@ replies in it are not read, and its edits are those that were allowed.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from weightgym.rewards.contracts import Completion, ModelError, Score, Task, TaskError
 from weightgym.rewards.machine import cpu_name
+from weightgym.rewards.one_line import one_line
 from weightgym.rewards.wsp import sets
+from weightgym.rewards.wsp.deltas import Deltas
 from weightgym.rewards.wsp.instances import ENV, PublicData, Truth
 from weightgym.rewards.wsp.outcomes import (
     FLOOR,
@@ -28,7 +31,8 @@ from weightgym.rewards.wsp.outcomes import (
 )
 from weightgym.rewards.wsp.profile import DEFAULT, Profile, Track
 from weightgym.rewards.wsp.profile import profile as find_profile
-from weightgym.rewards.wsp.scores import Site, check_gap
+from weightgym.rewards.wsp.scores import Report, Site, check_gap
+from weightgym.rewards.wsp.tools.free import Submission
 
 if TYPE_CHECKING:
     from weightgym.rewards.wsp.episode import Episode
@@ -41,19 +45,39 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
 
     Metrics are those of ``outcomes``, and ``turns``, ``gpu_calls`` and ``refused`` (calls). ``info`` has ``family``,
     ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation stops: the
-    state then counts as submitted), ``masked`` and ``fingerprint``.
+    state then counts as submitted), ``masked``, ``fingerprint``, and ``submission``, which ``score_submission`` takes.
 
     Raises:
         TaskError: the task is not of this benchmark or its truth is not here, or there is no such profile.
     """
+
+    def ended(subject: Subject, data: PublicData) -> Ended:
+        return Ended.of(replayed(subject, data, completion))
+
+    return _score(task, ended, profile)
+
+
+def score_submission(task: Task, submission: Mapping[str, JsonValue], *, profile: str = DEFAULT) -> Score:
+    """Score what an episode handed in, ``Score.info["submission"]``: the same score without its conversation.
+
+    Raises:
+        TaskError: as ``score``.
+    """
+
+    def ended(subject: Subject, data: PublicData) -> Ended:
+        return Ended.read(submission, subject, data)
+
+    return _score(task, ended, profile)
+
+
+def _score(task: Task, ended: Callable[[Subject, PublicData], Ended], profile: str) -> Score:
     started = time.perf_counter()
     rules = find_profile(profile)
     data = check_task(task, rules)
     truth = sets.truth_of(task)
     try:
         subject = sets.subject_of(truth)
-        episode = replayed(subject, data, completion)
-        return scored(episode, truth, subject, seconds=time.perf_counter() - started)
+        return scored(ended(subject, data), truth, subject, seconds=time.perf_counter() - started)
     except TaskError:
         raise
     except ModelError as error:
@@ -61,6 +85,72 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
         return Score(status="invalid", reward=FLOOR, reason=str(error), profile=profile, seconds=spent)
     except Exception as error:
         return Score.fault(error, profile=profile, seconds=time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An episode at its end, as far as its score depends on it."""
+
+    deltas: Deltas
+    submission: Submission
+    ended_by: str
+    counts: Mapping[str, float]
+
+    @classmethod
+    def of(cls, episode: Episode) -> Ended:
+        """An episode that has ended, or is to be taken as it is."""
+        counts = {"turns": episode.turns, "gpu_calls": episode.gpu_calls, "refused": episode.refused}
+        return cls(episode.deltas, episode.submission, episode.ended_by or "cut", counts)
+
+    @classmethod
+    def read(cls, submission: Mapping[str, JsonValue], subject: Subject, data: PublicData) -> Ended:
+        """The same, of what ``submission_json`` gave.
+
+        Raises:
+            ModelError: it has another form, or its edits are not allowed.
+        """
+        rules = find_profile(data.profile)
+        deltas = Deltas(subject.engine.start, limit=data.edit_limit, most_bytes=rules.edit_bytes)
+        try:
+            told = _Told.model_validate(submission)
+        except ValidationError as error:
+            raise ModelError(f"bad_submission: {one_line(str(error))}") from error
+        deltas.replay(told.edits)
+        report = Report(**told.report.model_dump()) if told.report else Report()
+        return cls(deltas, Submission(told.trigger, report), told.ended_by, told.counts)
+
+    @property
+    def submission_json(self) -> dict[str, JsonValue]:
+        """What was handed in: the edit log, trigger and report."""
+        report = dataclasses.asdict(self.submission.report)
+        told = _Told(
+            edits=self.deltas.log(),
+            trigger=self.submission.trigger,
+            report=_ToldReport.model_validate(report) if any(one is not None for one in report.values()) else None,
+            ended_by=self.ended_by,
+            counts=dict(self.counts),
+        )
+        made: dict[str, JsonValue] = told.model_dump(mode="json")
+        return made
+
+
+class _ToldReport(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    parameter: str | None
+    layer: int | None
+    direction: list[float] | None
+    category: str | None
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    edits: list[JsonValue]
+    trigger: str | None
+    report: _ToldReport | None
+    ended_by: str
+    counts: dict[str, float]
 
 
 def check_task(task: Task, rules: Profile) -> PublicData:
@@ -94,30 +184,26 @@ def replayed(subject: Subject, data: PublicData, completion: Completion) -> Epis
     return episode
 
 
-def scored(episode: Episode, truth: Truth, subject: Subject, *, track: Track = "fixed", seconds: float = 0.0) -> Score:
-    """The score of an episode that has ended, or is to be taken as it is. ``seconds`` were spent before.
+def scored(ended: Ended, truth: Truth, subject: Subject, *, track: Track = "fixed", seconds: float = 0.0) -> Score:
+    """The score of an episode's end. ``seconds`` were spent before.
 
     Raises:
         TaskError: the defect can't be measured on this machine: see ``scores.check_gap``.
     """
     started = time.perf_counter()
-    rules = find_profile(truth.key.profile)
-    found = _outcome(episode, truth, subject, rules)
-    counts = {
-        "turns": float(episode.turns),
-        "gpu_calls": float(episode.gpu_calls),
-        "refused": float(episode.refused),
-    }
+    found = _outcome(ended, truth, subject, find_profile(truth.key.profile))
     info: dict[str, JsonValue] = {
         "family": truth.key.family,
         "tier": truth.key.tier,
         "track": track,
-        "ended_by": episode.ended_by or "cut",
+        "ended_by": ended.ended_by,
         "masked": bool(truth.recipe.get("masking")),
         "fingerprint": fingerprint(),
+        "submission": ended.submission_json,
     }
     spent = seconds + time.perf_counter() - started
-    return found.model_copy(update={"metrics": found.metrics | counts, "info": found.info | info, "seconds": spent})
+    metrics = found.metrics | dict(ended.counts)
+    return found.model_copy(update={"metrics": metrics, "info": found.info | info, "seconds": spent})
 
 
 def fingerprint() -> dict[str, JsonValue]:
@@ -161,8 +247,8 @@ def ends(truth: Truth, subject: Subject, rules: Profile) -> Ends:
 _ENDS: dict[tuple[str, str, str], Ends] = {}
 
 
-def _outcome(episode: Episode, truth: Truth, subject: Subject, rules: Profile) -> Score:
-    said = episode.submission
+def _outcome(ended: Ended, truth: Truth, subject: Subject, rules: Profile) -> Score:
+    said = ended.submission
     if truth.key.family == "audit":
         if truth.direction is None:
             raise TaskError(f"instance {truth.id}: an audit without a direction")
@@ -172,10 +258,10 @@ def _outcome(episode: Episode, truth: Truth, subject: Subject, rules: Profile) -
     from weightgym.rewards.wsp.measure import measured
     from weightgym.rewards.wsp.model import overlay
 
-    changed = episode.deltas.changed
+    changed = ended.deltas.changed
     both = ends(truth, subject, rules)
     try:
-        found = measured(subject.engine, subject.reference, overlay(episode.deltas), truth, rules)
+        found = measured(subject.engine, subject.reference, overlay(ended.deltas), truth, rules)
     except NonFinite as error:
         return broken_outcome(str(error).removeprefix("non_finite: "), rules, changed=changed)
     numbers = Measured(both.defective.measure, both.reference.measure, found.symptom.measure, found.kl.mean)
