@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from torch.nn import functional
 from transformers import DynamicCache
 
 from weightgym.rewards.causal_lm import cache_argument, padded
+from weightgym.rewards.wsp.kl import NonFinite
 from weightgym.rewards.wsp.language_model import LanguageModel
 from weightgym.rewards.wsp.model import BaseModel, Overlay
 
@@ -37,6 +38,13 @@ class Place(NamedTuple):
 
     layer: int
     point: Point
+
+
+class Gradient(NamedTuple):
+    """Of a target's log-probability after a prompt, with respect to activations at the prompt's last token."""
+
+    log_probability: float  #: of all of the target's tokens together, in nats
+    by_place: dict[Place, torch.Tensor]  #: float32 of shape (width,)
 
 
 class Forward(NamedTuple):
@@ -105,6 +113,9 @@ class Engine:
         Args:
             prompts: token ids, one at least in each.
             stop: without it the end is never chosen, and all have ``max_new_tokens`` tokens.
+
+        Raises:
+            NonFinite: a prompt leads to logits that are not finite.
         """
         jobs = [
             _Job(ids, overlay or {}, ("generate", _length(ids), stop), new_tokens=max_new_tokens) for ids in prompts
@@ -130,6 +141,43 @@ class Engine:
             for ids in rows
         ]
         return self._run(jobs)
+
+    def gradient(
+        self,
+        prompt: Sequence[int],
+        target: Sequence[int],
+        overlay: Overlay | None = None,
+        *,
+        places: Sequence[Place],
+    ) -> Gradient:
+        """The gradient for one prompt and target, run by itself without padding. Neither may be empty."""
+        if not prompt or not target:
+            raise ValueError("no token ids: a sequence has one at least")
+        last = len(prompt) - 1
+        with self._running, torch.enable_grad(), ExitStack() as hooks:
+            moves = {}
+            for place in dict.fromkeys(places):
+                moves[place] = torch.zeros(self.width(place), requires_grad=True)
+                hooks.callback(_at(self._network, place, partial(_moved, moves[place], last)).remove)
+            out = torch.func.functional_call(
+                self._network,
+                dict(overlay or {}),
+                kwargs={"input_ids": torch.tensor([[*prompt, *target[:-1]]]), "use_cache": False},
+            )
+            logs = torch.log_softmax(out.logits[0, last:].float(), dim=-1)
+            total = logs[torch.arange(len(target)), torch.tensor(list(target))].sum()
+            found = torch.autograd.grad(total, list(moves.values()))
+        return Gradient(float(total.detach()), dict(zip(moves, found, strict=True)))
+
+    @property
+    def layers(self) -> int:
+        """How many layers the model has."""
+        return len(self._network.base_model.layers)
+
+    def width(self, place: Place) -> int:
+        """How many numbers an activation at a place has."""
+        rows, columns = self._network.base_model.layers[place.layer].mlp.down_proj.weight.shape
+        return int(columns if place.point == "mlp_hidden" else rows)
 
     def _run(self, jobs: Sequence[_Job]) -> list[Any]:
         """Whoever gets the model runs what waits, from the oldest on, until its own rows are done."""
@@ -174,6 +222,7 @@ class Engine:
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         cache = DynamicCache(config=self._network.config)
         chosen = torch.empty((ROWS, 0), dtype=torch.int64)
+        finite: list[torch.Tensor] = []
         while chosen.shape[1] < most and not (stop and _ended(block, chosen, end)):
             if chosen.shape[1]:
                 mask = torch.cat([mask, mask.new_ones((ROWS, 1))], dim=1)
@@ -186,13 +235,17 @@ class Engine:
                 logits_to_keep=1,
                 **{self._cache_name: cache},
             ).logits[:, -1]
+            finite.append(torch.isfinite(logits).all(-1))
             if not stop:
                 logits[:, end] = -torch.inf
             ids = logits.argmax(-1, keepdim=True)
             chosen = torch.cat([chosen, ids], dim=1)
-        for job, row in zip(block, chosen.tolist(), strict=False):
+        sound = torch.stack(finite, dim=1).tolist() if finite else [[]] * ROWS
+        for job, row, good in zip(block, chosen.tolist(), sound, strict=False):
             own = row[: job.new_tokens]
             job.result = own[: own.index(end)] if stop and end in own else own
+            if not all(good[: min(len(job.result) + 1, job.new_tokens)]):
+                job.error = NonFinite("non_finite: a prompt leads to logits that are not finite")
 
     def _forward(self, block: Sequence[_Job]) -> None:
         _, length, keep = block[0].key
@@ -261,17 +314,36 @@ def _with(module: Any, own: Mapping[str, torch.Tensor], rows: torch.Tensor) -> t
 
 def _take(network: Any, place: Place, into: dict[Place, torch.Tensor]) -> Any:
     """A hook that keeps the activations at a place."""
+
+    def keep(activations: torch.Tensor) -> None:
+        into[place] = activations
+
+    return _at(network, place, keep)
+
+
+def _moved(move: torch.Tensor, token: int, activations: torch.Tensor) -> torch.Tensor:
+    """The activations with something added at one token."""
+    moved = activations.clone()
+    moved[:, token] += move
+    return moved
+
+
+def _at(network: Any, place: Place, see: Callable[[torch.Tensor], torch.Tensor | None]) -> Any:
+    """A hook that is shown the activations at a place, (rows, tokens, width), and may put others there."""
     layer = network.base_model.layers[place.layer]
 
-    def keep_input(module: Any, args: tuple[Any, ...]) -> None:
-        into[place] = args[0]
+    def on_input(module: Any, args: tuple[Any, ...]) -> Any:
+        new = see(args[0])
+        return None if new is None else (new, *args[1:])
 
-    def keep_output(module: Any, args: tuple[Any, ...], output: Any) -> None:
-        into[place] = output[0] if isinstance(output, tuple) else output
+    def on_output(module: Any, args: tuple[Any, ...], output: Any) -> Any:
+        several = isinstance(output, tuple)
+        new = see(output[0] if several else output)
+        return (new, *output[1:]) if several and new is not None else new
 
     if place.point == "mlp_input":
-        return layer.mlp.register_forward_pre_hook(keep_input)
+        return layer.mlp.register_forward_pre_hook(on_input)
     if place.point == "mlp_hidden":
-        return layer.mlp.down_proj.register_forward_pre_hook(keep_input)
+        return layer.mlp.down_proj.register_forward_pre_hook(on_input)
     module = {"residual": layer, "attention_output": layer.self_attn.o_proj, "mlp_output": layer.mlp}[place.point]
-    return module.register_forward_hook(keep_output)
+    return module.register_forward_hook(on_output)

@@ -178,14 +178,21 @@ class Reset(Arguments):
     """Take all edits back, for good."""
 
 
-class Generate(Arguments):
+class _OfPrompts(Arguments):
+    chat: bool = Field(
+        default=True,
+        description="each prompt is a user's message, in the model's chat template; false: the text as it stands",
+    )
+
+
+class Generate(_OfPrompts):
     """One GPU call. Greedy continuations of prompts by the model with your edits."""
 
     prompts: Prompts
     max_new_tokens: int = Field(default=24, ge=1, le=LIMITS.new_tokens)
 
 
-class NextTokens(Arguments):
+class NextTokens(_OfPrompts):
     """One GPU call. The likeliest next tokens after each prompt, with their log-probabilities."""
 
     prompts: Prompts
@@ -204,7 +211,7 @@ class _OfSites(Arguments):
     sites: list[Site] = Field(min_length=1, max_length=LIMITS.capture_sites)
 
 
-class Capture(_OfSites):
+class Capture(_OfPrompts, _OfSites):
     """One GPU call. Activations at sites, for each prompt and position. Each gets a number, as "captured activation #N"
     refers to it; the answer shows its projection on a direction, or its largest entries."""
 
@@ -219,7 +226,7 @@ class Capture(_OfSites):
     k: Count = 5
 
 
-class Gradient(_OfSites):
+class Gradient(_OfPrompts, _OfSites):
     """One GPU call. The gradient of each target's log-probability after its prompt, with respect to the activations at
     sites, at the prompt's last token, averaged over prompts. Each gets a number, like a captured activation."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from weightgym.rewards.suggest import nearest
+from weightgym.rewards.wsp.profile import LIMITS
 from weightgym.rewards.wsp.refusals import Refused
 from weightgym.rewards.wsp.scores import Report
 from weightgym.rewards.wsp.tools import editing, inspection
@@ -24,8 +25,8 @@ class Submission:
     report: Report
 
 
-def answer(bench: Workbench, call: Call) -> str:
-    """Run a free tool: its answer, under the limit of bytes.
+def answer(bench: Workbench, call: Call, limit: int = LIMITS.result_bytes) -> str:
+    """Run a free tool: its answer, of at most ``limit`` bytes.
 
     Raises:
         Refused: it can't be run; nothing has changed.
@@ -33,7 +34,7 @@ def answer(bench: Workbench, call: Call) -> str:
     """
     if (handler := _HANDLERS.get(call.tool.name)) is None:
         raise ValueError(f"{call.tool.name} is no free tool")
-    return cut(handler(bench, call.arguments))
+    return cut(handler(bench, call.arguments), limit)
 
 
 def submission(bench: Workbench, call: Call) -> Submission:

@@ -20,7 +20,7 @@ def list_parameters(bench: Workbench, call: a.ListParameters) -> str:
     names = [name for name in bench.deltas.start if call.contains in name]
     lines = [f"{name} {_shape(bench.deltas.start[name])}" for name in names[call.offset :]]
     head = f"{len(names)} parameters" + (f", from number {call.offset}" if call.offset else "")
-    shown, size = 0, len(head) + 100
+    shown, size = 0, len(head) + 300  # left for what comes after the list
     for line in lines:
         size += len(line.encode()) + 1
         if size > LIMITS.result_bytes:
