@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -97,7 +97,7 @@ class Engine:
         Raises:
             ValueError: there are no ids.
         """
-        with self._running:
+        with self._running, one_thread():
             return self.base.logits(ids, overlay or {})
 
     def generate(
@@ -154,7 +154,7 @@ class Engine:
         if not prompt or not target:
             raise ValueError("no token ids: a sequence has one at least")
         last = len(prompt) - 1
-        with self._running, torch.enable_grad(), ExitStack() as hooks:
+        with self._running, one_thread(), torch.enable_grad(), ExitStack() as hooks:
             moves = {}
             for place in dict.fromkeys(places):
                 moves[place] = torch.zeros(self.width(place), requires_grad=True)
@@ -205,7 +205,7 @@ class Engine:
     def _run_block(self, block: Sequence[_Job]) -> None:
         self._rows = list(block)
         try:
-            with torch.inference_mode():
+            with one_thread(), torch.inference_mode():
                 (self._generate if block[0].key[0] == "generate" else self._forward)(block)
         except Exception as error:  # of ours: each call of the block has to know
             for job in block:
@@ -282,6 +282,20 @@ class Engine:
         finally:
             self._rows = rows
         return output
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Products of matrices by one thread: shared among several, they round differently, and small ones are slower."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _length(ids: Sequence[int]) -> int:
