@@ -71,6 +71,7 @@ class Episode:
         self.bench = Workbench(self.deltas, _ModelTokens(engine.model))
         self.turns = 0
         self.gpu_calls = 0
+        self.refused = 0  #: calls
         self.dollars = Fraction(0)
         self.ended_by: Ending = ""
         #: What was said at the end; nothing, where the episode ran out of something.
@@ -105,12 +106,14 @@ class Episode:
         fields: Mapping[str, Any] = {"content": message} if isinstance(message, str) else message
         cost = self._prices.cost(fields.get("usage"))
         calls = fields.get("tool_calls")
-        edits, captured, gpu_calls = self.deltas.edits, len(self.bench.captured), self.gpu_calls
+        edits, captured = self.deltas.edits, len(self.bench.captured)
+        gpu_calls, refused = self.gpu_calls, self.refused
         try:
             self.turns, self.dollars = self.turns + 1, self.dollars + cost
             return self._turn(calls if isinstance(calls, Sequence) and not isinstance(calls, str | bytes) else ())
         except BaseException:
-            self.turns, self.dollars, self.gpu_calls, self.ended_by = self.turns - 1, self.dollars - cost, gpu_calls, ""
+            self.turns, self.dollars = self.turns - 1, self.dollars - cost
+            self.gpu_calls, self.refused, self.ended_by = gpu_calls, refused, ""
             self.submission = Submission(None, Report())
             del self.bench.captured[captured:]
             self.deltas.reset()
@@ -154,6 +157,7 @@ class Episode:
         try:
             content = self._run(number, call)
         except Refused as refusal:
+            self.refused += 1
             content = cut(f"refused: {refusal}", self._desk.answer_bytes)
         return f"{content}\n{self._status_line()}"
 
