@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: From the conversation so far to the next assistant message; None: the player leaves.
 Player = Callable[[list[dict[str, Any]]], dict[str, Any] | None]
+#: Is shown a message and its replies.
+Sight = Callable[[Mapping[str, Any], list[dict[str, Any]]], None]
 
 _SHOWN = 300
 _EPILOG = """\b
@@ -68,8 +70,8 @@ def play(task: str, agent: str | None, seed: int, output: Path | None, card: Pat
     truth = sets.truth_of(asked)
     subject = sets.subject_of(truth)
     episode = Episode(subject.engine, sets.data_of(asked))
-    player = _person(asked, episode) if agent is None else _script(asked, agent, seed)
-    talk = list(_conversation(episode, player, show=not as_json))
+    player = _person(asked, episode) if agent is None else script(asked, agent, seed)
+    talk = list(conversation(episode, player, see=None if as_json else _show_turn))
     if not episode.done:
         click.echo("left without a score", err=True)
         raise click.exceptions.Exit(1)
@@ -85,21 +87,23 @@ def play(task: str, agent: str | None, seed: int, output: Path | None, card: Pat
         _show_score(score)
 
 
-def _conversation(episode: Episode, player: Player, *, show: bool) -> Iterator[dict[str, Any]]:
-    """The messages of an episode, until it ends or the player leaves."""
+def conversation(episode: Episode, player: Player, *, see: Sight | None = None) -> Iterator[dict[str, Any]]:
+    """The messages of an episode, until it ends or the player leaves; ``see`` is shown each turn."""
     said: list[dict[str, Any]] = []
-    while not episode.done:
-        message = player(said)
-        if message is None:
-            return
+    while not episode.done and (message := player(said)) is not None:
         replies = [dict(reply) for reply in episode.message(message).messages]
-        if show:
-            _show_turn(message, replies)
+        if see is not None:
+            see(message, replies)
         said += [message, *replies]
         yield from (message, *replies)
 
 
-def _script(task: Task, name: str, seed: int) -> Player:
+def script(task: Task, name: str, seed: int) -> Player:
+    """A scripted agent at play.
+
+    Raises:
+        click.BadParameter: there is none of that name.
+    """
     from weightgym.envs.wsp.agents import AGENTS
     from weightgym.envs.wsp.oracle import oracle
     from weightgym.rewards.suggest import suggest
