@@ -5,7 +5,7 @@ It tells the truth of its instance: it is for whom the grader's side belongs to,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -170,7 +170,6 @@ def _stages(truth: Truth, subject: Subject, score: Score) -> tuple[Stage, ...]:
         Stage("reference", both.reference.rate, both.reference.margin, both.reference.measure, 0.0, 0.0, 0.0),
     ]
     if "symptom_submitted" in found:
-        parts: Sequence[float | None] = [found.get(name) for name in ("rate", "margin")]
-        kls = [found.get(name) for name in ("kl", "kl_general", "kl_near")]
-        stages.insert(1, Stage("submitted", *parts, found["symptom_submitted"], *kls))
+        rate, margin, kl, general, near = (found.get(name) for name in ("rate", "margin", "kl", "kl_general", "kl_near"))
+        stages.insert(1, Stage("submitted", rate, margin, found["symptom_submitted"], kl, general, near))
     return tuple(stages)
