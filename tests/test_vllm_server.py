@@ -289,7 +289,7 @@ def test_a_server_that_is_killed(fleet: Fleet) -> None:
     group = descendants(fleet.plain)
     assert len(group) > 1
     thread, found = in_thread(lambda: policy.generate(asked, Sampling(1800, 0.0)))
-    wait_until(lambda: policy._clients[0].load == 24 or found)
+    wait_until(lambda: policy._clients[0].load or found)  # any that is in flight: on a busy machine not all are at once
     os.kill(min(group), signal.SIGKILL)  # the api server; its engine is another process
     started = time.monotonic()
     thread.join(30)
