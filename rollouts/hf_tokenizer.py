@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weightgym.rewards.contracts import BackendError
-from weightgym.rollouts.smollm2 import smollm2_path
+from weightgym.rewards.smollm2 import smollm2_path
 from weightgym.rollouts.tiny_writer_path import tiny_writer_path
 
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from weightgym.envs import registry
+from weightgym.rewards import smollm2
 from weightgym.rewards.contracts import BackendError
 from weightgym.rewards.weight_program.scorer import score
-from weightgym.rollouts import smollm2
 from weightgym.rollouts.backend import Request, Sampling
 from weightgym.rollouts.hf_tokenizer import HFChatTokenizer, model_path
 from weightgym.rollouts.transformers_backend import TransformersBackend
@@ -39,7 +39,7 @@ DIGESTS = {
     "tokenizer.json": "0fd628c741e8c95e8c6042c05d6814dc068a7d316777375662535958604462fe",
     "tokenizer_config.json": "c39899423e4152ec3ef31f4faadd6949c52ef083ebe8daaf2e117e25d78d2634",
 }
-MAKE = "from weightgym.rollouts.smollm2 import smollm2_path; print(smollm2_path())"
+MAKE = "from weightgym.rewards.smollm2 import smollm2_path; print(smollm2_path())"
 
 
 def start(cache: Path) -> subprocess.Popen[str]:

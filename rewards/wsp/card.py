@@ -170,6 +170,8 @@ def _stages(truth: Truth, subject: Subject, score: Score) -> tuple[Stage, ...]:
         Stage("reference", both.reference.rate, both.reference.margin, both.reference.measure, 0.0, 0.0, 0.0),
     ]
     if "symptom_submitted" in found:
-        rate, margin, kl, general, near = (found.get(name) for name in ("rate", "margin", "kl", "kl_general", "kl_near"))
+        rate, margin, kl, general, near = (
+            found.get(name) for name in ("rate", "margin", "kl", "kl_general", "kl_near")
+        )
         stages.insert(1, Stage("submitted", rate, margin, found["symptom_submitted"], kl, general, near))
     return tuple(stages)

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weightgym.rewards.contracts import TaskError
+from weightgym.rewards.contracts import BackendError, TaskError
 from weightgym.rewards.wsp.world.paths import tiny_world_path
 
 TINY_WORLD = "tiny-world"
+#: Of the extra of that name.
+SMOLLM2 = "smollm2"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class LanguageModel:
 
 
 def load(name: str = TINY_WORLD) -> LanguageModel:
-    """The model of a folder or Hub name; ``tiny-world`` is the one that the package ships.
+    """The model of a folder or Hub name; ``tiny-world`` is the one that the package ships, ``smollm2`` that of the extra.
 
     Raises:
         TaskError: there is none, or it has no chat template or end-of-sequence token.
@@ -57,7 +59,7 @@ def load(name: str = TINY_WORLD) -> LanguageModel:
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar at every load
-    path = str(tiny_world_path()) if name == TINY_WORLD else name
+    path = _path(name)
     try:
         network: Any = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
         tokenizer: Any = AutoTokenizer.from_pretrained(path)
@@ -66,6 +68,19 @@ def load(name: str = TINY_WORLD) -> LanguageModel:
     if tokenizer.chat_template is None or tokenizer.eos_token_id is None:
         raise TaskError(f"model {name!r} has no chat template or no end-of-sequence token: take its chat variant")
     return LanguageModel(name, network.eval().requires_grad_(False), tokenizer)
+
+
+def _path(name: str) -> str:
+    if name == TINY_WORLD:
+        return str(tiny_world_path())
+    if name != SMOLLM2:
+        return name
+    from weightgym.rewards.smollm2 import smollm2_path
+
+    try:
+        return str(smollm2_path())
+    except BackendError as error:
+        raise TaskError(str(error)) from error
 
 
 def weights_hash(model: LanguageModel) -> str:
