@@ -49,7 +49,7 @@ class LanguageModel:
 
 
 def load(name: str = TINY_WORLD) -> LanguageModel:
-    """The model of a folder or Hub name; ``tiny-world`` is the one that the package ships, ``smollm2`` that of the extra.
+    """The model of a folder or Hub name; ``tiny-world`` is the one that the package ships, ``smollm2`` the extra's.
 
     Raises:
         TaskError: there is none, or it has no chat template or end-of-sequence token.
