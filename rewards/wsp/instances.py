@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from weightgym.rewards.contracts import Split, Task, TaskError, canonical_json
@@ -223,10 +224,17 @@ def _keyed(secret: bytes, what: str, key: InstanceKey) -> str:
 
 
 def _packed(tensors: Mapping[str, Any]) -> bytes:
+    """Arrays that float16 holds exactly take half the bytes; they are read as float32 again."""
     from safetensors.numpy import save
 
-    packed: bytes = save(dict(tensors))
+    packed: bytes = save({name: _shortest(values) for name, values in tensors.items()})
     return packed
+
+
+def _shortest(values: Any) -> Any:
+    with np.errstate(over="ignore"):
+        half = values.astype(np.float16)
+    return half if np.array_equal(half.astype(np.float32), values) else values
 
 
 def _read(path: Path) -> bytes:

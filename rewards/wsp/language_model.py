@@ -32,11 +32,14 @@ class LanguageModel:
         pad = self.tokenizer.pad_token_id
         return int(self.tokenizer.eos_token_id if pad is None else pad)
 
-    def chat_ids(self, question: str) -> list[int]:
-        """The tokens of a user's message, as the model's chat template writes it, up to where the answer starts."""
+    def chat_text(self, question: str) -> str:
+        """A user's message, as the model's chat template writes it, up to where the answer starts."""
         message = [{"role": "user", "content": question}]
-        text = self.tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
-        return self.text_ids(text)
+        return str(self.tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False))
+
+    def chat_ids(self, question: str) -> list[int]:
+        """The tokens of that."""
+        return self.text_ids(self.chat_text(question))
 
     def text_ids(self, text: str) -> list[int]:
         """The tokens of a text as it stands: specials in it are read, none are added."""

@@ -15,7 +15,7 @@ from weightgym.rewards.wsp.edits import Edit
 from weightgym.rewards.wsp.engine import Engine
 from weightgym.rewards.wsp.instances import Truth, instance_seed
 from weightgym.rewards.wsp.language_model import LanguageModel
-from weightgym.rewards.wsp.make.reparametrise import reparametrised
+from weightgym.rewards.wsp.make.reparametrise import drawn, reparametrised
 from weightgym.rewards.wsp.model import Overlay
 from weightgym.rewards.wsp.refusals import Refused
 
@@ -37,7 +37,7 @@ def build(base: LanguageModel, truth: Truth) -> Subject:
     Raises:
         TaskError: the base model is of a kind that can't be one, or the truth's edits don't fit it.
     """
-    model = reparametrised(base, instance_seed(bytes.fromhex(truth.secret), truth.key))
+    model = reparametrised(base, drawn(base, instance_seed(bytes.fromhex(truth.secret), truth.key)))
     apply(model, truth.reference)
     parameters = dict(model.network.named_parameters())
     touched = {edit.parameter for edit in truth.planted}

@@ -22,62 +22,8 @@ _THRESHOLDS: dict[World, dict[SymptomKind, float]] = {
 }
 
 #: Short words that only one of the two languages has.
-_ENGLISH = frozenset(
-    [
-        "the",
-        "of",
-        "and",
-        "is",
-        "in",
-        "that",
-        "it",
-        "was",
-        "for",
-        "are",
-        "with",
-        "as",
-        "his",
-        "they",
-        "be",
-        "this",
-        "from",
-        "have",
-        "by",
-        "not",
-        "you",
-        "i",
-        "to",
-        "an",
-    ]
-)
-_SPANISH = frozenset(
-    [
-        "el",
-        "la",
-        "de",
-        "que",
-        "y",
-        "en",
-        "los",
-        "del",
-        "se",
-        "las",
-        "por",
-        "un",
-        "para",
-        "con",
-        "una",
-        "su",
-        "al",
-        "es",
-        "lo",
-        "como",
-        "más",
-        "pero",
-        "sus",
-        "le",
-    ]
-)
+_ENGLISH = frozenset("the of and is in that it was for are with as his they be this from have by not you i to an".split())
+_SPANISH = frozenset("el la de que y en los del se las por un para con una su al es lo como más pero sus le".split())
 
 _RUN = 3  #: words of which a repetition repeats
 

@@ -8,7 +8,7 @@ not a difference to public weights. All of it is float64, then rounded to float3
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,34 @@ _READERS = {
 _WRITERS = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
 
 
-def reparametrised(base: LanguageModel, seed: int) -> LanguageModel:
-    """The same function in other coordinates, which the seed alone decides. ``base`` is left as it is.
+class Coordinates(NamedTuple):
+    """What decides the other weights, beside the base: float64, and int64 for orders."""
+
+    rotation: Doubles  #: (d, d), orthogonal: of the residual stream
+    orders: tuple[npt.NDArray[np.int64], ...]  #: of each layer's neurons
+    scales: tuple[Doubles, ...]  #: what up-projections are multiplied by, in the new order
+
+
+def drawn(base: LanguageModel, seed: int) -> Coordinates:
+    """Random coordinates, which the seed alone decides."""
+    random, config = np.random.default_rng(seed), base.network.config
+    rotation = _rotation(random, config.hidden_size)
+    orders, scales = [], []
+    for _ in range(config.num_hidden_layers):
+        orders.append(random.permutation(config.intermediate_size))
+        scales.append(np.exp(_SPREAD * random.standard_normal(config.intermediate_size)))
+    return Coordinates(rotation, tuple(orders), tuple(scales))
+
+
+def plain(base: LanguageModel) -> Coordinates:
+    """Those that leave all as it is but the norms, which are folded, and the head, which is untied."""
+    config = base.network.config
+    width, layers = config.intermediate_size, config.num_hidden_layers
+    return Coordinates(np.eye(config.hidden_size), (np.arange(width),) * layers, (np.ones(width),) * layers)
+
+
+def reparametrised(base: LanguageModel, coordinates: Coordinates) -> LanguageModel:
+    """The same function in other coordinates. ``base`` is left as it is.
 
     Raises:
         TaskError: the model has other parameters than a Llama without biases, so that the result might be another
@@ -43,16 +69,14 @@ def reparametrised(base: LanguageModel, seed: int) -> LanguageModel:
     """
     weights = {name: tensor.detach().double().numpy() for name, tensor in base.network.named_parameters()}
     layers = _layers(base, weights)
-    random = np.random.default_rng(seed)
-    embedding = weights[EMBEDDING]
-    rotation = _rotation(random, embedding.shape[1])
+    embedding, rotation = weights[EMBEDDING], coordinates.rotation
     made = {
         EMBEDDING: embedding @ rotation.T,
         NORM: np.ones_like(weights[NORM]),
         HEAD: (weights.get(HEAD, embedding) * weights[NORM]) @ rotation.T,
     }
     for layer in range(layers):
-        made |= _layer(weights, f"model.layers.{layer}.", rotation, random)
+        made |= _layer(weights, layer, coordinates)
     return LanguageModel(base.name, _with_weights(base.network, made), base.tokenizer)
 
 
@@ -68,18 +92,15 @@ def _layers(base: LanguageModel, weights: dict[str, Doubles]) -> int:
     return count
 
 
-def _layer(
-    weights: dict[str, Doubles], prefix: str, rotation: Doubles, random: np.random.Generator
-) -> dict[str, Doubles]:
-    made = {}
+def _layer(weights: dict[str, Doubles], layer: int, coordinates: Coordinates) -> dict[str, Doubles]:
+    made, prefix, rotation = {}, f"model.layers.{layer}.", coordinates.rotation
     for name, norm in _READERS.items():
         made[prefix + name] = (weights[prefix + name] * weights[prefix + norm]) @ rotation.T
         made[prefix + norm] = np.ones_like(weights[prefix + norm])
     for name in _WRITERS:
         made[prefix + name] = rotation @ weights[prefix + name]
     gate, up, down = (f"{prefix}mlp.{name}_proj.weight" for name in ("gate", "up", "down"))
-    neurons = len(made[up])
-    order, scale = random.permutation(neurons), np.exp(_SPREAD * random.standard_normal(neurons))
+    order, scale = coordinates.orders[layer], coordinates.scales[layer]
     made[gate] = made[gate][order]
     made[up] = made[up][order] * scale[:, None]
     made[down] = made[down][:, order] / scale

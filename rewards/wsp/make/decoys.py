@@ -1,0 +1,63 @@
+"""Spikes without effect, which belong to the reference: they make a search for outliers find the wrong matrices.
+
+Each is of rank one, and reads directions in which the inputs of its matrix hardly move. Needs the extra ``train``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from weightgym.rewards.wsp.edits import Floats, RankOne, frozen
+from weightgym.rewards.wsp.make.activations import Moments
+from weightgym.rewards.wsp.profile import TierRules
+
+
+def half_precision(values: torch.Tensor | Floats) -> Floats:
+    """Rounded to float16, so that it is kept in two bytes; float32."""
+    return frozen(np.asarray(values, dtype=np.float32).astype(np.float16))
+
+
+def decoys(
+    start: Mapping[str, Floats], moments: Mapping[str, Moments], rules: TierRules, random: np.random.Generator
+) -> tuple[RankOne, ...]:
+    """A tier's decoys for all matrices of layers. One that is zero gets none: it has no size to match."""
+    made = []
+    for name in sorted(moments):
+        first, second = singular_values(start[name])
+        count = int(random.integers(rules.decoys[0], rules.decoys[1] + 1)) if first > 0 else 0
+        for _ in range(count):
+            size = drawn_size(first, second, rules, random)
+            quiet = moments[name].quiet.numpy()
+            right = quiet @ random.standard_normal(quiet.shape[1])
+            left = random.standard_normal(len(start[name]))
+            left *= np.sqrt(size) / np.linalg.norm(left)
+            right *= np.sqrt(size) / np.linalg.norm(right)
+            made.append(RankOne(parameter=name, left=half_precision(left), right=half_precision(right)))
+    return tuple(made)
+
+
+def singular_values(weight: Floats) -> tuple[float, float]:
+    """The two largest ones."""
+    values = np.linalg.svd(weight, compute_uv=False)
+    return float(values[0]), float(values[min(1, len(values) - 1)])
+
+
+def largest_size(first: float, second: float, rules: TierRules) -> float:
+    """What an edit's spectral norm may be at most beside these singular values; infinite where nothing bounds it."""
+    bound = rules.sigma_ratio[1] * first
+    return bound if rules.second_ratio is None else min(bound, rules.second_ratio * second)
+
+
+#: Where nothing bounds a size from above, it is up to this times the smallest; where nothing does from below, down to
+#: this share of the largest. The bounds themselves are kept off, for rounding moves a size.
+_SPREAD, _LOWEST, _OFF = 1.5, 0.5, 0.02
+
+
+def drawn_size(first: float, second: float, rules: TierRules, random: np.random.Generator) -> float:
+    """A spectral norm that fits the tier, uniformly."""
+    low, high = rules.sigma_ratio[0] * first, largest_size(first, second, rules)
+    low, high = (low, low * _SPREAD) if high == np.inf else (max(low, _LOWEST * high), high)
+    return float(random.uniform(low * (1 + _OFF), high * (1 - _OFF)))
