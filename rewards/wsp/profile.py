@@ -152,6 +152,8 @@ class Profile:
     edit_factor: int = 2
     #: Bytes of an episode's edit log, so that 64 episodes on one base stay small.
     edit_bytes: int = 4_000_000
+    #: And of the activations that its calls have captured.
+    captured_bytes: int = 800_000
     limits: CallLimits = LIMITS
     tiers: dict[Tier, TierRules] = field(default_factory=dict)
 
