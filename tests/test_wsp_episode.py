@@ -61,7 +61,8 @@ def test_at_most_eight_calls_of_a_message_are_run() -> None:
 
 def test_a_message_without_a_call_is_a_turn() -> None:
     one = episode()
-    for said in ("hello", {"content": "hello"}, {"content": None, "tool_calls": []}, {}, {"tool_calls": "undo"}):
+    forms: list[Any] = ["hello", {"content": "hello"}, {"content": None, "tool_calls": []}, {}, {"tool_calls": "undo"}]
+    for said in forms:
         reply = one.message(said)
         (answer,) = reply.messages
         assert answer["role"] == "user"
@@ -187,7 +188,7 @@ def test_a_price_without_usage_is_an_error_that_changes_nothing(bad: Any) -> Non
     one = episode(prices=PRICED)
     with pytest.raises(BackendError, match="usage"):
         one.message(message(call("zero", parameter=NAME, axis="rows", indices=[0]), usage=bad))
-    assert (one.turns, one.deltas.changed, one.dollars) == (0, 0, 0)
+    assert (one.turns, one.deltas.changed, float(one.dollars)) == (0, 0, 0.0)
 
 
 @pytest.mark.parametrize(

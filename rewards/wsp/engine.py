@@ -185,9 +185,15 @@ class Engine:
             raise ValueError("no token ids: a sequence has one at least")
         with self._queue:
             self._waiting.extend(jobs)
-        with self._running:
-            while not all(job.done for job in jobs):
-                self._run_block(self._next_block())
+        try:
+            with self._running:
+                while not all(job.done for job in jobs):
+                    self._run_block(self._next_block())
+        finally:  # broken off, say by Ctrl-C: nobody wants the rest
+            if not all(job.done for job in jobs):
+                mine = set(map(id, jobs))
+                with self._queue:
+                    self._waiting = deque(job for job in self._waiting if id(job) not in mine)
         for job in jobs:
             if job.error is not None:
                 raise job.error
@@ -207,9 +213,12 @@ class Engine:
         try:
             with one_thread(), torch.inference_mode():
                 (self._generate if block[0].key[0] == "generate" else self._forward)(block)
-        except Exception as error:  # of ours: each call of the block has to know
+        except BaseException as error:  # each call of the block has to know
+            broken_off = RuntimeError("the run of the model was broken off")
             for job in block:
-                job.error = error
+                job.error = error if isinstance(error, Exception) else broken_off
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._rows = []
             for job in block:

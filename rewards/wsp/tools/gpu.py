@@ -134,7 +134,9 @@ def capture(desk: Desk, call: a.Capture) -> Run:
     desk.check_room(places, len(prompts) * len(call.positions))
 
     def run() -> str:
-        vectors, told, first = [], [], len(desk.bench.captured)
+        vectors: list[Floats] = []
+        told: list[str] = []
+        first = len(desk.bench.captured)
         for number, place, position, vector in _activations(desk, prompts, places, call.positions):
             vectors.append(vector)
             what = f"prompt {number}, {_at(place)}, position {position}"
