@@ -19,6 +19,8 @@ from weightgym.cli.score_file import FileOptions, score_file
 from weightgym.cli.snapshot_options import snapshot_options
 from weightgym.cli.unsafe_option import unsafe_option
 from weightgym.rewards.machine import cores
+from weightgym.rewards.score_cache import default_path
+from weightgym.rollouts.readers.detect import FORMATS
 
 _EPILOG = """\b
 Examples:
@@ -26,6 +28,8 @@ Examples:
   weightgym score answers.jsonl --workers 8 --timeout 600
   weightgym score answers.jsonl --resume
   generate | weightgym score - -o scored.jsonl
+  weightgym score outputs/my-run/traces.jsonl --diff          # of verifiers: were its rewards right?
+  weightgym score trained/completions -o trl.jsonl            # TRL's completions_*.parquet, of all steps
 """
 
 
@@ -61,6 +65,29 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     "unchanged; error and timeout are tried again.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    help="Of INPUT; found out by its first row otherwise. plain: rows as above. rollouts: of this package. verifiers: "
+    "traces.jsonl of v1. verifiers-legacy: results.jsonl. trl: completions_*.parquet, or a folder of them.",
+)
+@click.option(
+    "--diff",
+    is_flag=True,
+    help="Tell how the new rewards differ from the recorded ones, by task and row by row. Exit code 1 if any does.",
+)
+@click.option(
+    "--reward",
+    metavar="NAME",
+    help="Which of several recorded rewards is the environment's. Default: the one named after it, or the only one.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where scores are kept from run to run. Default: scores.sqlite3 in WEIGHTGYM_CACHE or ~/.cache/weightgym.",
+)
+@click.option("--no-cache", is_flag=True, help="Score every row anew, and keep nothing.")
 @snapshot_options
 @unsafe_option
 @click.option(
@@ -80,6 +107,11 @@ def score(
     timeout: float | None,
     resume: bool,
     force: bool,
+    format: str | None,
+    diff: bool,
+    reward: str | None,
+    cache: Path | None,
+    no_cache: bool,
     scorer: str | None,
     task: str | None,
     env: str | None,
@@ -92,14 +124,22 @@ def score(
     row with a "score" (a "score" that it had becomes "previous_score"): status, reward, reason, metrics, info,
     profile, seconds, line and row_sha256 of the input line, and task_sha256 of the task without its prompt.
 
+    Files of verifiers and TRL, and rollouts of this package, are read, too. A row whose env and task aren't named is
+    matched by its prompt. What it recorded stays: the score's "recorded" has the old reward and the difference, and
+    names rewards of other functions, which are kept and not recomputed.
+
     Status ok and invalid (the answer is at fault: the environment's floor) have a reward; error and timeout are ours
     and have none. Bad rows are told on stderr and left out.
 
-    Exit code: 0 if every row got a reward, 1 if some did not, 2 if the command was wrong.
+    Exit code: 0 if every row got a reward (with --diff: the recorded one), 1 if some did not, 2 if the command was
+    wrong.
     """
     profile = _profile(profile, scorer)
     if task is not None:
-        given = {"-o": out, "--workers": workers, "--timeout": timeout, "--resume": resume, "--force": force}
+        given = {
+            "-o": out, "--workers": workers, "--timeout": timeout, "--resume": resume, "--force": force,
+            "--format": format, "--diff": diff, "--reward": reward, "--cache": cache, "--no-cache": no_cache,
+        }  # fmt: skip
         _refuse(given, "goes with a file of rows, not with one answer (--task)")
         raw = sys.stdin.buffer.read() if input == "-" else Path(input).read_bytes()
         good = score_answer(raw, _name(input), env=env or DEFAULT_ENV, task=task, profile=profile, as_json=as_json)
@@ -110,9 +150,15 @@ def score(
         target = _target(input, out)
         if target is None:
             _refuse({"--resume": resume, "--force": force}, "needs an output file (-o)")
-        options = FileOptions(target, profile, workers or cores(), timeout, resume, force)
+        if cache and no_cache:
+            raise click.UsageError("--cache and --no-cache exclude each other")
+        kept = None if no_cache else cache or default_path()
+        options = FileOptions(
+            target, profile, workers or cores(), timeout, resume, force, reward, diff, kept, format
+        )  # fmt: skip
         with ExitStack() as stack:
-            good = score_file(_rewindable(input, stack), _name(input), options)
+            source = Path(input) if input != "-" and Path(input).is_dir() else _rewindable(input, stack)
+            good = score_file(source, _name(input), options)
     if not good:
         raise click.exceptions.Exit(1)
 
@@ -149,7 +195,9 @@ def _target(input: str, out: str | None) -> Path | None:
     """The output file; None for stdout, the default where the input has no name."""
     if out == "-" or (out is None and input == "-"):
         return None
-    return Path(out) if out is not None else Path(input.removesuffix(".jsonl") + ".scored.jsonl")
+    if out is not None:
+        return Path(out)
+    return Path(input.rstrip("/").removesuffix(".jsonl").removesuffix(".parquet") + ".scored.jsonl")
 
 
 def _rewindable(input: str, stack: ExitStack) -> BinaryIO:

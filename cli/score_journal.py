@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import stat
+import sys
 import tempfile
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +18,10 @@ from typing import BinaryIO
 import click
 import filelock
 
+from weightgym.rollouts.readers.record import Reader
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class OldRow:
     """A row that an earlier run left: where it lies, and what its score says."""
 
@@ -31,15 +35,24 @@ class OldRow:
 
 
 class Journal:
-    """A file of output rows and an index of them by input line. Only the index is kept in memory."""
+    """A file of output rows and an index of them by input line. Only the index is kept in memory, 16 bytes a line."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._index: dict[int, tuple[int, int]] = {}
+        self._offsets, self._sizes = array("q"), array("q")  # by line; a size of 0: no row
         self._end = 0
 
     def __contains__(self, line: int) -> bool:
-        return line in self._index
+        return line < len(self._sizes) and self._sizes[line] > 0
+
+    def _note(self, line: int, offset: int, size: int) -> None:
+        if (missing := line + 1 - len(self._sizes)) > 0:
+            self._offsets.frombytes(bytes(8 * missing))
+            self._sizes.frombytes(bytes(8 * missing))
+        self._offsets[line], self._sizes[line] = offset, size
+
+    def _lines(self) -> Iterator[int]:
+        return (line for line, size in enumerate(self._sizes) if size)
 
     def recover(self, name: str) -> dict[int, OldRow]:
         """The rows of an earlier run, by input line; of several for one line, the last. Half a last line is left out.
@@ -64,7 +77,7 @@ class Journal:
 
     def keep(self, line: int, row: OldRow) -> None:
         """Let an old row stand."""
-        self._index[line] = row.offset, row.size
+        self._note(line, row.offset, row.size)
 
     def cut(self) -> None:
         """Remove what lies behind the recovered rows (everything, where none were)."""
@@ -76,25 +89,23 @@ class Journal:
         self._file.seek(self._end)
         self._file.write(row)
         self._file.flush()
-        self._index[line] = self._end, len(row)
+        self._note(line, self._end, len(row))
         self._end += len(row)
 
     def read(self, line: int) -> bytes:
         """The row of that input line."""
-        offset, size = self._index[line]
-        self._file.seek(offset)
-        return self._file.read(size)
+        self._file.seek(self._offsets[line])
+        return self._file.read(self._sizes[line])
 
     def finish(self, path: Path) -> None:
         """Leave at ``path`` the rows of the index alone, in input order. Nobody sees a file in between."""
-        lines = sorted(self._index)
-        if self._is_ordered(lines):
+        if self._is_ordered():
             return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".weightgym-", suffix=".tmp")
         try:
             with open(handle, "wb") as ordered:
                 os.fchmod(handle, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
-                for line in lines:
+                for line in self._lines():
                     ordered.write(self.read(line))
                 ordered.flush()
                 os.fsync(handle)
@@ -103,13 +114,12 @@ class Journal:
             os.unlink(temporary)
             raise
 
-    def _is_ordered(self, lines: list[int]) -> bool:
+    def _is_ordered(self) -> bool:
         end = 0
-        for line in lines:
-            offset, size = self._index[line]
-            if offset != end:
+        for line in self._lines():
+            if self._offsets[line] != end:
                 return False
-            end += size
+            end += self._sizes[line]
         return end == os.fstat(self._file.fileno()).st_size
 
 
@@ -124,7 +134,7 @@ def _old_row(raw: bytes, offset: int) -> tuple[int, OldRow]:
     ):
         raise ValueError("not a score")
     digest, task, status, profile = texts
-    return line, OldRow(offset, len(raw), digest, task, status, reward, profile)
+    return line, OldRow(offset, len(raw), digest, task, sys.intern(status), reward, sys.intern(profile))
 
 
 @contextmanager
@@ -146,7 +156,7 @@ def only_writer(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def open_output(path: Path, source: BinaryIO, *, resume: bool, force: bool) -> BinaryIO | None:
+def open_output(path: Path, source: Reader, *, resume: bool, force: bool) -> BinaryIO | None:
     """The output of an earlier run that this one resumes or replaces (``force``); None when there is none.
 
     Raises:
@@ -158,7 +168,7 @@ def open_output(path: Path, source: BinaryIO, *, resume: bool, force: bool) -> B
         return None
     if not stat.S_ISREG(status.st_mode):
         raise click.UsageError(f"{path} is not a regular file: for rows on stdout give -o -")
-    if os.path.samestat(status, os.fstat(source.fileno())):
+    if source.reads(status.st_dev, status.st_ino):
         raise click.UsageError(f"{path} is the input: name another output with -o")
     if not (resume or force):
         raise click.UsageError(f"{path} exists: --resume goes on with it, --force replaces it, -o names another")

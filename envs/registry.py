@@ -55,6 +55,8 @@ class EnvSpec:
     #: Wall seconds that one step of an environment of several turns may take before it is given up as a fault of ours.
     #: More than its own limits add up to on a busy machine.
     step_timeout: float = 600.0
+    #: That making one prompt takes, roughly: who looks for a prompt among all tries the quick ones first.
+    prompt_seconds: float = 0.01
     #: An answer with this reward or more solves its task: what pass@k counts. None: no reward says that.
     pass_threshold: float | None = None
 
@@ -174,6 +176,7 @@ register(
         default_profile="golf-cpu-v1",
         profiles="golf-cpu-v1, golf-full-v1, golf-modal-h100x8, golf-smoke-v1",
         floor=-9.0,
+        prompt_seconds=0.3,
     )
 )
 register(
@@ -188,6 +191,7 @@ register(
         profiles="those of golf",
         floor=-9.0,
         max_turns=4,
+        prompt_seconds=0.4,
         step_timeout=6 * 3600.0,  # eight of golf-full-v1 at once on the cores of a small machine
     )
 )

@@ -120,6 +120,7 @@ class Score(BaseModel):
     reason: str = ""
     #: Every component of the reward's formula, and what else was measured. All finite.
     metrics: dict[str, float] = Field(default_factory=dict)
+    #: Whatever else. ``"repeatable": false`` is the scorer's word that another run may say otherwise.
     info: dict[str, JsonValue] = Field(default_factory=dict)
     #: The named set of choices under which the score was made; scores compare only within one profile.
     profile: str = ""
@@ -148,6 +149,11 @@ class Score(BaseModel):
     def code(self) -> str:
         """The machine-readable part of ``reason``."""
         return self.reason.split(":", 1)[0]
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether another run would say the same, so that it may be kept in place of one."""
+        return self.status in ("ok", "invalid") and self.info.get("repeatable") is not False
 
     @classmethod
     def fault(cls, error: BaseException, *, profile: str = "", seconds: float = 0.0) -> Score:

@@ -27,7 +27,13 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*args: str | Path, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, ["score", *map(str, args)], input=stdin, prog_name="weightgym")
+    command = ["score", *_no_cache(args), *map(str, args)]
+    return CliRunner().invoke(cli, command, input=stdin, prog_name="weightgym")
+
+
+def _no_cache(args: tuple[str | Path, ...]) -> list[str]:
+    """Scorers that sleep, hang or count how often they are called must be called; tests of the cache name one."""
+    return [] if {"--cache", "--task"} & set(map(str, args)) else ["--no-cache"]
 
 
 def row(completion: Any, **fields: Any) -> str:
@@ -48,8 +54,9 @@ TOY = "import toy_scorers; from weightgym.envs import registry; registry.registe
 
 def start(*args: str | Path) -> subprocess.Popen[bytes]:
     code = TOY + "from weightgym.cli.main import main; main()"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-c", code, "score", *map(str, args)]
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-c", code, "score", *_no_cache(args), *map(str, args)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

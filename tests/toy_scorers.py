@@ -105,6 +105,8 @@ def score(task: Task, completion: Completion, *, profile: str = PROFILE) -> Any:
         case "print":
             print("printed by the scorer", flush=True)
             os.write(1, b"written by the scorer\n")
+        case "return random":
+            return good.model_copy(update={"info": {"repeatable": False, "value": os.environ.get("TOY_VALUE")}})
         case "environment":
             return good.model_copy(update={"info": {"value": os.environ.get("TOY_VALUE")}})
     return good

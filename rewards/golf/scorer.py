@@ -75,12 +75,21 @@ def _scored(result: Result, profile: str) -> Score:
     timings = {"runtime_s": result.runtime_s}
     timings |= {f"{phase}_cpu_s": spent for phase, spent in result.cpu_s.items()}
     timings |= {f"{phase}_s": spent for phase, spent in result.phase_s.items()}
-    told = {"info": {"result": found}, "profile": profile, "timings": timings}
+    info = {"result": found} if repeatable(result) else {"result": found, "repeatable": False}
+    told = {"info": info, "profile": profile, "timings": timings}
     if result.val_bpb is None:
         reason = f"{result.reason}: {result.message}"
         return Score(status="invalid", reward=FLOOR, reason=reason, metrics=metrics, **told)
     metrics["review_required"] = float(result.verdict == "review_required")
     return Score(status="ok", reward=-min(result.val_bpb, WORST_BPB), metrics=metrics, **told)
+
+
+def repeatable(result: Result) -> bool:
+    """Whether another run would say the same. Not so: a limit of time was met, the audit (whose rows are drawn anew)
+    found something, or a GPU computed."""
+    reason = result.reason or ""
+    timed = reason.endswith("_timeout")
+    return not timed and not reason.startswith("audit_") and result.fingerprint.get("device") != "cuda"
 
 
 def best_of(scores: Sequence[Score]) -> Score:
@@ -94,7 +103,9 @@ def best_of(scores: Sequence[Score]) -> Score:
     best = min(valid, key=lambda place: scores[place].metrics["val_bpb"], default=len(scores) - 1)
     if valid:
         counts["best_attempt"] = best + 1.0
-    whole = {"metrics": scores[best].metrics | counts, "seconds": sum(one.seconds for one in scores)}
+    whole: dict[str, Any] = {"metrics": scores[best].metrics | counts, "seconds": sum(one.seconds for one in scores)}
+    if not all(one.repeatable for one in scores):
+        whole["info"] = scores[best].info | {"repeatable": False}
     return scores[best].model_copy(update=whole)
 
 
