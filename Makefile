@@ -96,6 +96,8 @@ bench: setup
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/golf_throughput.py
 	$(BIN)/python benchmarks/golf_ranking.py
+	$(BIN)/python benchmarks/wsp_lab.py
+	$(BIN)/python benchmarks/score_file.py
 
 bench-vllm: setup-vllm
 	$(VLLM_VENV)/bin/python benchmarks/rollouts.py
