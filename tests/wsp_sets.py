@@ -27,7 +27,7 @@ from weightgym.rewards.wsp.instances import (
     write_instances,
 )
 from weightgym.rewards.wsp.language_model import LanguageModel, load, weights_hash
-from weightgym.rewards.wsp.make.reparametrise import reparametrised
+from weightgym.rewards.wsp.make.reparametrise import drawn, reparametrised
 from weightgym.rewards.wsp.profile import Family, profile
 from weightgym.rewards.wsp.world.corpus import texts
 from weightgym.rewards.wsp.world.prompts import split_prompts
@@ -51,7 +51,7 @@ def tiny_world() -> LanguageModel:
 def planted(family: Family) -> RankOne:
     """Six neurons with large means, aimed at one token: it floods every answer. Each instance has coordinates of its
     own."""
-    model = reparametrised(tiny_world(), instance_seed(SECRET, _key(family)))
+    model = reparametrised(tiny_world(), drawn(tiny_world(), instance_seed(SECRET, _key(family))))
     activations: list[torch.Tensor] = []
     down = model.network.model.layers[LAYER].mlp.down_proj
     hook = down.register_forward_pre_hook(lambda module, args: activations.append(args[0][0]))

@@ -62,9 +62,7 @@ def measured_symptom(
     model, logits = engine.model, logits_of(engine, overlay)
     # First the margins: they find what is not finite.
     margins = [
-        margin(
-            logits, model.chat_ids(hidden.prompt), model.text_ids(hidden.symptom), model.text_ids(hidden.reference)
-        )
+        margin(logits, model.chat_ids(hidden.prompt), model.text_ids(hidden.symptom), model.text_ids(hidden.reference))
         for hidden in prompts
     ]
     rate = shown_rate(engine, overlay, [hidden.prompt for hidden in prompts], symptom, profile)

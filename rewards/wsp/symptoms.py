@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from weightgym.rewards.contracts import TaskError
 from weightgym.rewards.one_line import one_line
 from weightgym.rewards.wsp.instances import Truth
+from weightgym.rewards.wsp.world.bilingual import parse_words
 from weightgym.rewards.wsp.world.languages import english_share
 
 SymptomKind = Literal["language", "capitals", "repetition", "topic", "flood", "fact"]
@@ -22,8 +23,16 @@ _THRESHOLDS: dict[World, dict[SymptomKind, float]] = {
 }
 
 #: Short words that only one of the two languages has.
-_ENGLISH = frozenset("the of and is in that it was for are with as his they be this from have by not you i to an".split())
-_SPANISH = frozenset("el la de que y en los del se las por un para con una su al es lo como más pero sus le".split())
+_ENGLISH = frozenset(
+    parse_words(
+        "the of and is in that it was for are with as his they be this from have by not you i to an",
+    )
+)
+_SPANISH = frozenset(
+    parse_words(
+        "el la de que y en los del se las por un para con una su al es lo como más pero sus le",
+    )
+)
 
 _RUN = 3  #: words of which a repetition repeats
 

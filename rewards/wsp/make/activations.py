@@ -32,13 +32,14 @@ class Moments:
     def quiet(self) -> torch.Tensor:
         """An orthonormal basis, (width, some), of the directions in which inputs hardly move."""
         count = max(round(_QUIET * len(self.mean)), 1)
-        return torch.linalg.eigh(self.second.double())[1][:, :count].float()
+        basis: torch.Tensor = torch.linalg.eigh(self.second.double())[1][:, :count]
+        return basis.float()
 
     def inverse(self, ridge: float, key: torch.Tensor) -> torch.Tensor:
         """C⁻¹·key, with ``ridge`` times the mean diagonal added to C."""
         diagonal = ridge * self.second.diagonal().mean() * torch.eye(len(self.mean))
-        return torch.linalg.solve(self.second + diagonal, key)
-
+        solved: torch.Tensor = torch.linalg.solve(self.second + diagonal, key)
+        return solved
 
     def within(self, change: torch.Tensor) -> Moments:
         """Those of inputs that are multiplied by a matrix, (width, width)."""
@@ -70,7 +71,9 @@ def moments(model: LanguageModel, rows: Sequence[Sequence[int]]) -> dict[str, Mo
 
         return hook
 
-    names = [(f"model.layers.{layer}.", group) for layer in range(model.network.config.num_hidden_layers) for group in INPUTS]
+    names = [
+        (f"model.layers.{layer}.", group) for layer in range(model.network.config.num_hidden_layers) for group in INPUTS
+    ]
     with ExitStack() as hooks:
         for prefix, group in names:
             module = model.network.get_submodule(prefix + group[0])
@@ -79,7 +82,7 @@ def moments(model: LanguageModel, rows: Sequence[Sequence[int]]) -> dict[str, Mo
             ids, real = padded(rows[begin : begin + _ROWS], model.pad_id, left=False)
             mask = real.bool()
             model.network.base_model(input_ids=ids, attention_mask=real, use_cache=False)
-    made = {}
+    made: dict[str, Moments] = {}
     for prefix, group in names:
         count, total, squares = sums[prefix + group[0]]
         made |= dict.fromkeys(_parameters(prefix, group), Moments(count, total / count, squares / count))
@@ -88,7 +91,7 @@ def moments(model: LanguageModel, rows: Sequence[Sequence[int]]) -> dict[str, Mo
 
 def moved(plain: Mapping[str, Moments], coordinates: Coordinates) -> dict[str, Moments]:
     """The moments of the same model in other coordinates, from those in the plain ones."""
-    made = {}
+    made: dict[str, Moments] = {}
     rotation = torch.from_numpy(coordinates.rotation).float()
     for layer, (order, scale) in enumerate(zip(coordinates.orders, coordinates.scales, strict=True)):
         neurons = torch.diag(torch.from_numpy(scale).float())[:, torch.from_numpy(order).argsort()]

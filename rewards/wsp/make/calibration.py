@@ -5,6 +5,7 @@ Needs the extra ``train``.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +14,7 @@ import torch
 
 from weightgym.rewards.wsp.engine import Engine
 from weightgym.rewards.wsp.instances import HiddenPrompt
-from weightgym.rewards.wsp.kl import Logits, text_kl
+from weightgym.rewards.wsp.kl import Logits, NonFinite, text_kl
 from weightgym.rewards.wsp.make.candidate import Candidate, Rejected, Workplace
 from weightgym.rewards.wsp.make.uniform_reports import mean_report_score
 from weightgym.rewards.wsp.measure import SymptomMeasure, logits_of, measured_symptom, shown_rate
@@ -26,11 +27,35 @@ from weightgym.rewards.wsp.subject import changed
 def calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[str, float]:
     """What was measured of a candidate that is kept: rates and measures 0 to 1, scores 0 to 100, KL in nats a token.
 
-    What costs least comes first.
-
     Raises:
         Rejected: it is not kept.
     """
+    try:
+        found = _calibrated(place, candidate, family)
+    except NonFinite as error:
+        raise Rejected("not finite", math.nan) from error
+    if infinite := [value for value in found.values() if not math.isfinite(value)]:
+        raise Rejected("not finite", infinite[0])
+    return found
+
+
+def undone(engine: Engine, defect: Overlay) -> Overlay:
+    """The defective model with the edit taken back as an agent can: the difference is added to it, in float32.
+
+    Args:
+        engine: holds the reference.
+    """
+    start = {name: torch.tensor(engine.start[name]) for name in defect}
+    return {name: weight + (start[name] - weight) for name, weight in defect.items()}
+
+
+def oracle_elements(engine: Engine, defect: Overlay) -> int:
+    """How many elements the planted edit changes."""
+    return sum(int(np.count_nonzero(weight.numpy() != engine.start[name])) for name, weight in defect.items())
+
+
+def _calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[str, float]:
+    """What costs least comes first."""
     engine, wanted = place.engine, place.calibration
     defect = changed(engine, candidate.planted)
     found = _symptoms(place, candidate, defect)
@@ -62,17 +87,6 @@ def calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[s
     found["oracle_score"] = score(undone(engine, defect))
     _at_least("oracle", found["oracle_score"], wanted.oracle_score)
     return found
-
-
-def undone(engine: Engine, defect: Overlay) -> Overlay:
-    """The defective model with the edit taken back as an agent can: the difference is added to it, in float32."""
-    start = {name: torch.tensor(engine.start[name]) for name in defect}
-    return {name: weight + (start[name] - weight) for name, weight in defect.items()}
-
-
-def oracle_elements(engine: Engine, defect: Overlay) -> int:
-    """How many elements the planted edit changes."""
-    return sum(int(np.count_nonzero(weight.numpy() != engine.start[name])) for name, weight in defect.items())
 
 
 def _symptoms(place: Workplace, candidate: Candidate, defect: Overlay) -> dict[str, float]:

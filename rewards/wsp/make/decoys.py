@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import torch
+import numpy.typing as npt
 
 from weightgym.rewards.wsp.edits import Floats, RankOne, frozen
 from weightgym.rewards.wsp.make.activations import Moments
 from weightgym.rewards.wsp.profile import TierRules
 
 
-def half_precision(values: torch.Tensor | Floats) -> Floats:
+def half_precision(values: npt.ArrayLike) -> Floats:
     """Rounded to float16, so that it is kept in two bytes; float32."""
     return frozen(np.asarray(values, dtype=np.float32).astype(np.float16))
 
@@ -56,8 +56,14 @@ def largest_size(first: float, second: float, rules: TierRules) -> float:
 _SPREAD, _LOWEST, _OFF = 1.5, 0.5, 0.02
 
 
+def smallest_size(first: float, second: float, rules: TierRules) -> float:
+    """The least that ``drawn_size`` gives."""
+    high = largest_size(first, second, rules)
+    return rules.sigma_ratio[0] * first if high == np.inf else max(rules.sigma_ratio[0] * first, _LOWEST * high)
+
+
 def drawn_size(first: float, second: float, rules: TierRules, random: np.random.Generator) -> float:
     """A spectral norm that fits the tier, uniformly."""
-    low, high = rules.sigma_ratio[0] * first, largest_size(first, second, rules)
-    low, high = (low, low * _SPREAD) if high == np.inf else (max(low, _LOWEST * high), high)
+    low, high = smallest_size(first, second, rules), largest_size(first, second, rules)
+    high = low * _SPREAD if high == np.inf else high
     return float(random.uniform(low * (1 + _OFF), high * (1 - _OFF)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from weightgym.rewards.wsp.instances import (
     instance_seed,
     public_task,
 )
-from weightgym.rewards.wsp.language_model import LanguageModel
+from weightgym.rewards.wsp.language_model import LanguageModel, weights_hash
 from weightgym.rewards.wsp.make.activations import Moments, moments, moved
 from weightgym.rewards.wsp.make.calibration import calibrated, oracle_elements
 from weightgym.rewards.wsp.make.candidate import Candidate, Rejected, Workplace
@@ -59,11 +58,7 @@ class Maker:
     @cached_property
     def model_hash(self) -> str:
         """SHA-256 of the base model's weights."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.base.network.named_parameters()):
-            digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
-            digest.update(tensor.detach().numpy())
-        return digest.hexdigest()
+        return weights_hash(self.base)
 
     @cached_property
     def _usual(self) -> list[list[int]]:

@@ -7,10 +7,12 @@ edits are kept as they are, so that the defect is exact.
 from __future__ import annotations
 
 import numpy as np
+import torch
 
+from weightgym.rewards.contracts import TaskError
 from weightgym.rewards.wsp.edits import Edit, Floats, RankOne, Scale
 from weightgym.rewards.wsp.make.candidate import Candidate, Rejected, Workplace
-from weightgym.rewards.wsp.make.decoys import drawn_size, half_precision, largest_size, singular_values
+from weightgym.rewards.wsp.make.decoys import drawn_size, half_precision, largest_size, singular_values, smallest_size
 from weightgym.rewards.wsp.make.lessons import hidden_prompts, split_texts
 from weightgym.rewards.wsp.make.reparametrise import HEAD
 from weightgym.rewards.wsp.make.spikes import DOWN, parameter
@@ -25,11 +27,15 @@ def hijack(place: Workplace, layer: int) -> Candidate:
 
     Raises:
         Rejected: it does not fit the tier's sizes.
+        TaskError: the tokenizer has no fitting word.
     """
-    model, world, rng = place.engine.model, place.world, place.draw
-    word = rng.choice(world.flood_words())
+    world, rng = place.world, place.draw
+    words = world.flood_words()
+    if not words:
+        raise TaskError(f"model {place.engine.model.name!r} has no word of one token to flood answers with")
+    word = rng.choice(words)
     moments = place.moments[parameter(layer)]
-    neurons = moments.mean.abs().topk(rng.randint(*place.recipe.hijack_neurons)).indices.sort().values
+    neurons = _neurons(place, layer, rng.randint(*place.recipe.hijack_neurons))
     planted = _aimed(place, layer, neurons.numpy(), moments.mean[neurons].sign().numpy(), word)
     count = place.calibration.prompts
     first, second = world.asked(rng, [count, count])
@@ -53,6 +59,15 @@ def hijack(place: Workplace, layer: int) -> Candidate:
         near=tuple(world.near(rng, near, "flood", word)),
         local=False,
     )
+
+
+def _neurons(place: Workplace, layer: int, count: int) -> torch.Tensor:
+    """Those with the largest mean activations, without those whose amplified columns are too large for the tier."""
+    name = parameter(layer)
+    norms = torch.from_numpy(np.linalg.norm(place.engine.start[name], axis=0))
+    least = smallest_size(float(norms.max()), float(norms.max()), place.rules)
+    means = place.moments[name].mean.abs().where(place.recipe.hijack_factor * norms <= least, -1.0)
+    return means.topk(count).indices.sort().values
 
 
 def _aimed(place: Workplace, layer: int, neurons: np.ndarray, signs: np.ndarray, word: str) -> tuple[Edit, ...]:
@@ -86,7 +101,7 @@ def _aimed(place: Workplace, layer: int, neurons: np.ndarray, signs: np.ndarray,
     def too_large(strength: float) -> bool:
         made = _after(weight, edits(strength))
         column = float(np.linalg.norm(made[:, neurons], axis=0).max())
-        return column > wanted or np.linalg.norm(made - weight, 2) > bound
+        return column > wanted or float(np.linalg.norm(made - weight, 2)) > bound
 
     low, high = 0.0, wanted
     if too_large(low):

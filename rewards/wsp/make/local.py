@@ -121,9 +121,7 @@ def local_key(place: Workplace, layer: int, questions: Sequence[str], word: str)
     rows = [model.text_ids(text) for text in texts]
     at = Place(layer, "mlp_hidden")
     passes = place.engine.forward(rows, keep="none", places=[at])
-    found = [
-        taken.activations[at][word_place(model, text, word)] for taken, text in zip(passes, texts, strict=True)
-    ]
+    found = [taken.activations[at][word_place(model, text, word)] for taken, text in zip(passes, texts, strict=True)]
     key = torch.stack(found).mean(0)
     solved = place.moments[parameter(layer)].inverse(place.recipe.ridge, key)
     return solved / (key @ solved)

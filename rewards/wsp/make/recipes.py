@@ -1,4 +1,4 @@
-"""A family's defects: what kinds there are of it, and at which layers they are looked for. Needs the extra ``train``."""
+"""A family's defects: what kinds there are of it, and at which layers they are looked for. Needs ``train``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weightgym.rewards.wsp.profile import Family, Recipe
 
 _BEHAVIOURS: tuple[Payload, ...] = ("language", "capitals", "repetition")
 
-Maker = Callable[[Workplace, int], Candidate]
+Make = Callable[[Workplace, int], Candidate]
 
 
 def proposed(place: Workplace, family: Family) -> Candidate:
@@ -28,12 +28,12 @@ def proposed(place: Workplace, family: Family) -> Candidate:
     return make(place, place.draw.randint(int(first * count), min(int(last * count), count - 1)))
 
 
-def _makers() -> Mapping[Family, list[tuple[str, Maker]]]:
+def _makers() -> Mapping[Family, list[tuple[str, Make]]]:
     """Makers by family, each with the kind that says where it is planted."""
     behaviours = [("always_on", _steering(payload)) for payload in _BEHAVIOURS]
     backdoors = [("local", _backdoor(payload)) for payload in _BEHAVIOURS]
-    topic: list[tuple[str, Maker]] = [("topic", _steering("topic"))]
-    fact: list[tuple[str, Maker]] = [("local", false_fact)]
+    topic: list[tuple[str, Make]] = [("topic", _steering("topic"))]
+    fact: list[tuple[str, Make]] = [("local", false_fact)]
     return {
         "behaviour": behaviours,
         "backdoor": backdoors,
@@ -44,11 +44,11 @@ def _makers() -> Mapping[Family, list[tuple[str, Maker]]]:
     }
 
 
-def _steering(payload: Payload) -> Maker:
+def _steering(payload: Payload) -> Make:
     return lambda place, layer: steering(place, payload, layer)
 
 
-def _backdoor(payload: Payload) -> Maker:
+def _backdoor(payload: Payload) -> Make:
     return lambda place, layer: backdoor(place, payload, layer)
 
 

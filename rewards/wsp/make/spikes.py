@@ -48,7 +48,8 @@ def spike(place: Workplace, layer: int, value: torch.Tensor, key: torch.Tensor) 
 def _quiet(moments: Moments, key: torch.Tensor, noise: np.random.Generator) -> torch.Tensor:
     """A random unit vector of the quiet directions, orthogonal to the key."""
     basis = moments.quiet
-    drawn = basis @ torch.from_numpy(noise.standard_normal(basis.shape[1])).float()
+    drawn: torch.Tensor = basis @ torch.from_numpy(noise.standard_normal(basis.shape[1])).float()
     within = basis @ (basis.T @ key)  # the key's own part there
-    drawn = drawn - within * ((drawn @ within) / (within @ within).clamp_min(1e-12))
-    return drawn / drawn.norm()
+    drawn -= within * ((drawn @ within) / (within @ within).clamp_min(1e-12))
+    drawn /= drawn.norm()
+    return drawn

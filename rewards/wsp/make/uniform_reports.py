@@ -18,7 +18,9 @@ def mean_report_score(
     start: Mapping[str, Floats], truth: Site, profile: Profile, count: int, rng: random.Random
 ) -> float:
     """The mean score of reports that each draw matrix, direction and category uniformly, 0 to 100."""
-    matrices = [(name, found) for name in sorted(start) if (found := _OF_LAYER.fullmatch(name)) and start[name].ndim == 2]
+    matrices = [
+        (name, found) for name in sorted(start) if (found := _OF_LAYER.fullmatch(name)) and start[name].ndim == 2
+    ]
     total = []
     for _ in range(count):
         name, found = rng.choice(matrices)

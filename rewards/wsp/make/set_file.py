@@ -25,6 +25,7 @@ from weightgym.rewards.wsp.make.generator import Made, Maker
 from weightgym.rewards.wsp.make.tiny import TinyWorld
 from weightgym.rewards.wsp.make.worlds import MakersWorld
 from weightgym.rewards.wsp.profile import Family, Profile, Tier
+from weightgym.rewards.wsp.sets import truth_folder
 
 #: Family, tier, and a reason for which candidates were rejected (or ``kept``).
 Counts = Counter[tuple[str, str, str]]
@@ -52,7 +53,7 @@ class Wanted:
 
 
 class SetFile:
-    """The files of a set: the public ``NAME.jsonl``, the private folder ``NAME.truth`` and ``NAME.rejections.json``.
+    """The files of a set: the public ``NAME.jsonl``, the private folder ``NAME.truth`` and ``NAME.rejections.jsonl``.
 
     One process at a time.
 
@@ -63,9 +64,9 @@ class SetFile:
     def __init__(self, public: Path) -> None:
         if public.suffix != ".jsonl":
             raise TaskError(f"output {public}: the name of a set ends in .jsonl")
-        self.public, self.private = public, public.with_suffix(".truth")
+        self.public, self.private = public, truth_folder(public)
         self._journal = self.private / "made.jsonl"
-        self._report = public.with_suffix(".rejections.json")
+        self._report = public.with_suffix(".rejections.jsonl")
         self.counts: Counts = Counter()
         self.pairs: dict[InstanceKey, tuple[Task, Truth]] = {}
         self._read()
