@@ -40,7 +40,7 @@ def rollout(policy: str, output: Path, plan: Plan) -> None:
       vllm-server:MODEL           with vLLM servers, started here or named by --urls (extra `servers`)
       openai:MODEL                any OpenAI-compatible endpoint (extra `servers`)
       replay:FILE                 the answers recorded in FILE
-      scripted:NAME               empty, garbage or echo
+      scripted:NAME               empty, garbage or echo; or an agent of the environment's own, such as spectral
       scripted:FOLDER             its files, by name: sample n answers with file n, its next turn with the next one
 
     Each rollout is written as it ends, with its tokens and log-probabilities, so that a broken off run goes on with

@@ -59,6 +59,8 @@ class EnvSpec:
     prompt_seconds: float = 0.01
     #: An answer with this reward or more solves its task: what pass@k counts. None: no reward says that.
     pass_threshold: float | None = None
+    #: "module:mapping" of names to agents, which ``scripted:NAME`` plays: see ``rollouts.scripted``.
+    agents: str = ""
 
     def checked_profile(self, wanted: str | None) -> str:
         """The profile to score under: the wanted one, tried on the environment, or the default.
@@ -193,5 +195,21 @@ register(
         max_turns=4,
         prompt_seconds=0.4,
         step_timeout=6 * 3600.0,  # eight of golf-full-v1 at once on the cores of a small machine
+    )
+)
+register(
+    EnvSpec(
+        name="wsp-bench",
+        gym_id="weightgym/WSPBench-v1",
+        summary="find and repair a defect that was planted in a language model, with tools and under a budget",
+        env="weightgym.envs.wsp.env:WSPBenchEnv",
+        source="weightgym.envs.wsp.tasks:SOURCE",
+        scorer="weightgym.rewards.wsp.scorer:score",
+        default_profile="wsp-v1",
+        profiles="wsp-v1",
+        floor=0.0,
+        max_turns=40,
+        pass_threshold=0.9,
+        agents="weightgym.envs.wsp.agents:AGENTS",
     )
 )

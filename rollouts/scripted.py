@@ -1,4 +1,8 @@
-"""Policies without a model: they show that an environment, a scorer and a store do what they should."""
+"""Policies without a model: they show that an environment, a scorer and a store do what they should.
+
+An environment may bring its own (``EnvSpec.agents``): functions of the task, the conversation so far and a seed that
+give the next assistant message.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weightgym.envs import registry
 from weightgym.rewards.contracts import BackendError, sha256_hex
 from weightgym.rewards.suggest import suggest
 from weightgym.rollouts.backend import Request, Sample, Sampling
 from weightgym.rollouts.backends import BackendOptions
 from weightgym.rollouts.jobs import sample_index
 
+#: What is written: text, or an assistant message with ``tool_calls``.
+Said = str | Mapping[str, Any]
 #: Task and seed → what is written. The name is the policy's.
-Script = Callable[[Request], str]
+Script = Callable[[Request], Said]
 
 
 def empty(request: Request) -> str:
@@ -32,7 +39,7 @@ def echo(request: Request) -> str:
     return str(request.messages[-1]["content"])
 
 
-def answers(folder: Path) -> Script:
+def answers(folder: Path) -> Callable[[Request], str]:
     """The files of a folder as answers, in the order of their names: sample n of a task gets file n, and in its further
     turns the files after it, round and round. What ends in ``.py`` is put into a ```python block.
 
@@ -66,6 +73,24 @@ def _answer(path: Path) -> str:
 SCRIPTS: Mapping[str, Script] = {"empty": empty, "garbage": garbage, "echo": echo}
 
 
+def agents(name: str) -> Script | None:
+    """The agent of that name, of each environment that has one; None: none has. Its seed is the rollout's name, the
+    same in all turns."""
+    playing = {
+        spec.name: found[name]
+        for spec in registry.specs()
+        if spec.agents and name in (found := registry.load(spec.agents))
+    }
+
+    def script(request: Request) -> Said:
+        if (agent := playing.get(request.task.env)) is None:
+            raise BackendError(f"scripted:{name} plays {', '.join(playing)}, not {request.task.env}")
+        message: Mapping[str, Any] = agent(request.task, request.messages, request.id)
+        return message
+
+    return script if playing else None
+
+
 class ScriptedBackend:
     """Writes what a function says."""
 
@@ -79,8 +104,8 @@ class ScriptedBackend:
         self._script = script
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Sample]:
-        """The script's text for each request."""
-        return [Sample(request.id, self._script(request), "stop") for request in requests]
+        """What the script says to each request."""
+        return [_sample(request.id, self._script(request)) for request in requests]
 
     def sync(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
         """A script has no weights."""
@@ -88,6 +113,12 @@ class ScriptedBackend:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _sample(id: str, said: Said) -> Sample:
+    if isinstance(said, str):
+        return Sample(id, said, "stop")
+    return Sample(id, said.get("content") or "", "stop", tool_calls=tuple(said.get("tool_calls") or ()))
 
 
 def open_backend(name: str, options: BackendOptions) -> ScriptedBackend:
@@ -100,4 +131,7 @@ def open_backend(name: str, options: BackendOptions) -> ScriptedBackend:
         return ScriptedBackend(name, SCRIPTS[name])
     if Path(name).is_dir():
         return ScriptedBackend(name, answers(Path(name)))
-    raise BackendError(f"no script {name!r}{suggest(name, SCRIPTS)} (or name a folder of answers)")
+    if (script := agents(name)) is not None:
+        return ScriptedBackend(name, script)
+    known = [*SCRIPTS, *(one for spec in registry.specs() if spec.agents for one in registry.load(spec.agents))]
+    raise BackendError(f"no script {name!r}{suggest(name, known)} (or name a folder of answers)")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from weightgym.rewards.wsp.subject import Subject
 
 VARIABLE = "WEIGHTGYM_WSP_SETS"
+#: Sets that this process was given by path, see ``add``.
+_ADDED: dict[Path, None] = {}
 #: Bytes of weights that are kept in memory, of the instances that were used last; one is always kept.
 KEPT_BYTES = 2 << 30
 
@@ -42,6 +44,17 @@ def paths() -> tuple[Path, ...]:
     """The files of public rows, the shipped one first."""
     named = [Path(text).resolve() for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
     return tuple(dict.fromkeys([shipped(), *named]))
+
+
+def add(public: str | Path) -> Mapping[str, Task]:
+    """Let this process play and score a set that nobody has named; its rows. ``tasks`` has them no more than before.
+
+    Raises:
+        TaskError: as ``tasks``.
+    """
+    path = Path(public).resolve()
+    _ADDED[path] = None
+    return _tasks((path,))
 
 
 def tasks() -> Mapping[str, Task]:
@@ -68,7 +81,7 @@ def task(id: str) -> Task:
     Raises:
         TaskError: as ``tasks``, or there is none.
     """
-    if (found := tasks().get(id)) is None:
+    if (found := _tasks(_all()).get(id)) is None:
         raise TaskError(f"unknown instance {id!r}{suggest(id, tasks())}: sets of your own are named by {VARIABLE}")
     return found
 
@@ -90,7 +103,7 @@ def truth_of(task: Task) -> Truth:
         TaskError: there is none here, or the task is not what the public row says.
     """
     known = _known(task)
-    for path in paths():
+    for path in _all():
         if known.id in _tasks((path,)):
             folder = truth_folder(path)
             if not folder.is_dir():
@@ -158,6 +171,10 @@ def _known(given: Task) -> Task:
     if (given.env, given.split, given.data) != (known.env, known.split, known.data):
         raise TaskError(f"instance {given.id}: the task's fields are not those of its public row")
     return known
+
+
+def _all() -> tuple[Path, ...]:
+    return tuple(dict.fromkeys([*paths(), *_ADDED]))
 
 
 @cache

@@ -1,0 +1,1 @@
+"""WSP-Bench: a language model with one planted defect, tools to look into it and to repair it, and a budget."""
