@@ -96,7 +96,8 @@ def test_spikes_are_of_their_tier_or_rejected(tier: Tier, layer: int, seed: int,
     key, value = torch.randn(48, generator=generator), torch.randn(32, generator=generator)
     first, second = singular_values(here.engine.start[parameter(layer)])
     value *= size * first / float(key.norm() * value.norm())
-    if size * first > largest_size(first, second, here.rules):
+    size = float(value.norm() * key.norm())
+    if size > 0.99 * largest_size(first, second, here.rules):  # rounding may not take it over the bound
         with pytest.raises(Rejected, match="size"):
             spike(here, layer, value, key)
         return

@@ -32,7 +32,10 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tasks]:
 @pytest.fixture(scope="module")
 def rows(tasks: Tasks) -> list[dict[str, Any]]:
     """What `weightgym score` writes: an oracle, one that did nothing, and a fault of ours."""
-    talks = {"hijack": [said(*undo("hijack")), said(call("submit"))], "audit": [said(call("submit"))]}
+    talks: dict[Family, Any] = {
+        "hijack": [said(*undo("hijack")), said(call("submit"))],
+        "audit": [said(call("submit"))],
+    }
     made: list[dict[str, Any]] = [
         {"env": "wsp-bench", "task": tasks[family].id, "completion": talk,
          "score": score(tasks[family], talk).model_dump(mode="json")}
@@ -122,7 +125,8 @@ def test_a_card_tells_what_was_planted_found_and_done(tasks: Tasks, rows: list[d
     assert {one.parameter: one.elements for one in found.touched} == {wsp_sets.NAME: 6 * 128, "model.norm.weight": 1}
     planted, other = found.touched
     assert planted.undone == pytest.approx(1, abs=1e-3)
-    assert (other.undone, other.size) == (None, pytest.approx(1))
+    assert other.undone is None
+    assert other.size == pytest.approx(1)
     defective, submitted, reference = found.stages
     assert [one.model for one in found.stages] == ["defective", "submitted", "reference"]
     assert defective.measure > 0.5 > reference.measure
@@ -155,12 +159,15 @@ def test_reference_rows_stand_beside_results_of_the_same_instances(
     tasks: Tasks, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     public = sets.paths()[1]
-    for family, points in (("hijack", 99.5), ("audit", 100.0)):
-        add_reference(
-            public, ReferenceRow(id=tasks[family].id, task_hash=tasks[family].hash, agent="oracle", score=points)
-        )
-    add_reference(public, ReferenceRow(id=tasks["audit"].id, task_hash=tasks["audit"].hash, agent="no-op", score=0.0))
-    add_reference(public, ReferenceRow(id=tasks["backdoor"].id, task_hash="0" * 64, agent="oracle", score=1.0))
+
+    def add(family: Family, agent: str, points: float, task_hash: str = "") -> None:
+        row = ReferenceRow(id=tasks[family].id, task_hash=task_hash or tasks[family].hash, agent=agent, score=points)
+        add_reference(public, row)
+
+    add("hijack", "oracle", 99.5)
+    add("audit", "oracle", 100.0)
+    add("audit", "no-op", 0.0)
+    add("backdoor", "oracle", 1.0, "0" * 64)
     assert len(read_references(public)) == 3  # the last is of an instance that was made anew
     assert means({tasks["hijack"].id, tasks["audit"].id}) == {"oracle": 99.75}
     assert means({tasks["audit"].id}) == {"oracle": 100.0, "no-op": 0.0}

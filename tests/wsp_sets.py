@@ -140,7 +140,7 @@ def hand_made(folder: Path) -> Iterator[dict[Family, Task]]:
 def undo(family: Family) -> list[dict[str, Any]]:
     """The calls that take the planted edit back."""
     one = planted(family)
-    arguments = {"parameter": NAME, "left": _list(one.left), "right": _list(one.right), "scale": -1.0}
+    arguments: dict[str, Any] = {"parameter": NAME, "left": _list(one.left), "right": _list(one.right), "scale": -1.0}
     return [call("rank_one", **arguments)]
 
 

@@ -35,7 +35,7 @@ def spike(place: Workplace, layer: int, value: torch.Tensor, key: torch.Tensor) 
     name = parameter(layer)
     first, second = singular_values(place.engine.start[name])
     size = float(value.norm() * key.norm())
-    if size > largest_size(first, second, place.rules):
+    if size > largest_size(first, second, place.rules) * (1 - _OFF / 2):
         raise Rejected("size", size / first)
     wanted = max(drawn_size(first, second, place.rules, place.noise), size)
     quiet = _quiet(place.moments[name], key, place.noise)
