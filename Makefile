@@ -97,6 +97,7 @@ bench: setup
 	$(BIN)/python benchmarks/golf_throughput.py
 	$(BIN)/python benchmarks/golf_ranking.py
 	$(BIN)/python benchmarks/wsp_lab.py
+	$(BIN)/python benchmarks/wsp_times.py
 	$(BIN)/python benchmarks/score_file.py
 
 bench-vllm: setup-vllm

@@ -76,6 +76,8 @@ def _calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[
 
     def score(overlay: Overlay) -> float:
         repaired = repair(defective.measure, reference.measure, measure(overlay).measure, place.profile)
+        if not repaired:  # whatever the KL is, which costs more
+            return 0.0
         return repair_score(repaired, kl(overlay)["kl"], place.profile)
 
     found["half_score"] = score(_halved(engine, defect))
