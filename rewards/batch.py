@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import queue
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -52,6 +53,7 @@ def score_batch(
     workers: int = 1,
     item_timeout: float | None = None,
     batch_timeout: float | None = None,
+    stop: threading.Event | None = None,
 ) -> Generator[Result, None, None]:
     """Score the items in worker processes; yields ``(key, score)`` as each one ends.
 
@@ -69,10 +71,11 @@ def score_batch(
         workers: processes, 1 or more.
         item_timeout: wall seconds that one item may take; its process is killed and the item gets ``timeout``.
         batch_timeout: wall seconds for all; items not scored by then get ``timeout``.
+        stop: once it is set (by another thread), the processes are stopped within seconds, whatever they are at.
 
     Raises:
         ValueError: an argument is out of range, two items share a key, or an item's environment has no scorer.
-        GraderError: a scorer can't be imported, or the processes don't start.
+        GraderError: a scorer can't be imported, or the processes don't start; or it was stopped.
         RuntimeError: the calling script lacks the guard.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -82,7 +85,7 @@ def score_batch(
     for name, limit in (("item_timeout", item_timeout), ("batch_timeout", batch_timeout)):
         if limit is not None and not limit > 0:
             raise ValueError(f"{name} must be more than 0 seconds (or None), not {limit}")
-    batch = _Batch(scorer, profile, workers, item_timeout, batch_timeout)
+    batch = _Batch(scorer, profile, workers, item_timeout, batch_timeout, stop or threading.Event())
     for path in batch.paths:
         load_scorer(path)
     return batch.run(iter(items))
@@ -96,6 +99,7 @@ class _Batch:
         workers: int,
         item_timeout: float | None,
         batch_timeout: float | None,
+        stop: threading.Event,
     ) -> None:
         self.scorer = scorer
         self.profile = profile
@@ -103,6 +107,7 @@ class _Batch:
         self.workers = workers
         self.item_timeout = item_timeout
         self.batch_timeout = batch_timeout
+        self.stop = stop
         self.news: queue.SimpleQueue[tuple[Slot, Future[Any]]] = queue.SimpleQueue()
         self.slots: list[Slot] = []
         self.seen: set[Key] = set()
@@ -122,6 +127,8 @@ class _Batch:
     def _results(self, items: Iterator[ScoreItem | Pending | Result]) -> Iterator[Result]:
         deadline = float("inf") if self.batch_timeout is None else time.monotonic() + self.batch_timeout
         while time.monotonic() < deadline:
+            if self.stop.is_set():
+                raise GraderError("the scoring was stopped")
             slot = self._free_slot()
             item = next(items, None) if slot else None
             if item is PENDING:

@@ -25,7 +25,8 @@ class Reply:
 def chat(content: Any = "hello", finish_reason: str = "stop", **message: Any) -> Reply:
     """A chat completion."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content} | message}
-    return Reply({"object": "chat.completion", "choices": [choice | {"finish_reason": finish_reason}]})
+    named = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "scripted"}
+    return Reply(named | {"choices": [choice | {"finish_reason": finish_reason}]})
 
 
 def refusal(status: int, text: str, code: str = "bad", **headers: str) -> Reply:

@@ -221,6 +221,16 @@ def test_items_that_raise_stop_the_workers() -> None:
     assert worker_pids() == before
 
 
+def test_stopping_ends_answers_that_are_at_work() -> None:
+    before, stop = worker_pids(), threading.Event()
+    threading.Timer(0.7, stop.set).start()
+    started = time.monotonic()
+    with pytest.raises(GraderError, match="was stopped"):
+        list(score_batch(items(["spin", "hang", "a"]), scorer=SCORER, profile=PROFILE, workers=2, stop=stop))
+    assert time.monotonic() - started < 6
+    assert worker_pids() == before
+
+
 def test_workers_killed_at_random_lose_only_what_they_had() -> None:
     before = worker_pids()
     running, over = threading.Event(), threading.Event()
