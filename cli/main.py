@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "train": ("weightgym.cli.train:train", "Fine-tune a language model with GRPO."),
     "inspect": ("weightgym.cli.inspect:inspect", "Look at a training run: summary, curves, samples."),
     "golf": ("weightgym.cli.golf:golf", "Tools for Mini Parameter Golf."),
+    "docs": ("weightgym.cli.docs:docs", "Make the documentation's pages that follow from the code."),
     "doctor": ("weightgym.cli.doctor:doctor", "Say whether this machine can sandbox foreign code."),
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
     "wsp": ("weightgym.cli.wsp:wsp", "Tools for WSP-Bench."),

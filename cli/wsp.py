@@ -16,7 +16,7 @@ _COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, table=_COMMANDS, epilog="Start with: weightgym tasks --env wsp-bench")
+@click.group(cls=LazyGroup, table=_COMMANDS, epilog="Start with: weightgym tasks wsp-bench")
 def wsp() -> None:
     """WSP-Bench: find and repair a defect that was planted into a language model's weights.
 

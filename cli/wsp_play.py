@@ -24,7 +24,7 @@ Sight = Callable[[Mapping[str, Any], list[dict[str, Any]]], None]
 _SHOWN = 300
 _EPILOG = """\b
 Examples:
-  weightgym wsp play $(weightgym tasks --env wsp-bench --split test | head -1)
+  weightgym wsp play ID                                  one of `weightgym tasks wsp-bench`
   weightgym wsp play ID --agent spectral --card card.html
   weightgym wsp play ID --agent oracle -o conversation.jsonl
 

@@ -1,4 +1,11 @@
-"""From measurements to a :class:`~weightgym.rewards.contracts.Score`: reward = score/100, its parts as metrics."""
+"""From measurements to a :class:`~weightgym.rewards.contracts.Score`: reward = score/100, its parts as metrics.
+
+Metrics of a repair: ``score`` (0…100), ``repair`` (how much of the defect is gone, 0…1), ``kl`` (nats a token), the
+symptom measures 0…1 of the three models (``symptom_defective``, ``symptom_reference``, ``symptom_submitted``),
+``changed`` (elements that differ from the start) and, of a backdoor, ``trigger_found`` (0 or 1). Metrics of an audit:
+``score``, ``parameter_right`` (0 or 1), ``layer_credit``, ``direction_credit`` and ``category_credit`` (their sum is
+score/100).
+"""
 
 from __future__ import annotations
 

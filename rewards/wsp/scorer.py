@@ -43,9 +43,11 @@ if TYPE_CHECKING:
 def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Score:
     """Score a conversation, or one message as text (which can't call a tool). The track is *fixed*.
 
-    Metrics are those of ``outcomes``, and ``turns``, ``gpu_calls`` and ``refused`` (calls). ``info`` has ``family``,
-    ``tier``, ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation stops: the
-    state then counts as submitted), ``masked``, ``fingerprint``, and ``submission``, which ``score_submission`` takes.
+    Metrics are those of ``outcomes``, and ``turns``, ``gpu_calls`` and ``refused`` (calls). Metrics of a repair are
+    also ``rate`` and ``margin`` (the parts of the symptom measure, of the submitted model), ``rate_defective`` and
+    ``margin_defective``, and ``kl_general`` and ``kl_near`` (the parts of the KL). ``info`` has ``family``, ``tier``,
+    ``track``, ``ended_by`` (``submit``, ``turns``, ``dollars``; ``cut`` where the conversation stops: the state then
+    counts as submitted), ``masked``, ``fingerprint``, and ``submission``, which ``score_submission`` takes.
 
     Raises:
         TaskError: the task is not of this benchmark or its truth is not here, or there is no such profile.
