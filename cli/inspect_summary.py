@@ -6,7 +6,8 @@ import click
 from rich.table import Table
 
 from weightgym.cli.console import print_table, printable, table
-from weightgym.trainers.findings import trend
+from weightgym.cli.inspect_rescore import print_rescored
+from weightgym.trainers.findings import Finding, trend
 from weightgym.trainers.report import Report, brief
 from weightgym.trainers.rollout_summary import RolloutSummary
 from weightgym.trainers.run_folder import Run
@@ -27,7 +28,9 @@ def print_summary(report: Report) -> None:
             print_table(made)
     if report.rollouts is not None:
         _print_rollouts(report.rollouts)
-    _print_findings(report)
+    if report.rescored is not None:
+        print_rescored(report.rescored)
+    print_findings(report.findings)
 
 
 def _configuration(run: Run) -> Table:
@@ -73,18 +76,27 @@ def _events(run: Run) -> Table:
 def _print_rollouts(rollouts: RolloutSummary) -> None:
     told = ", ".join(f"{count} {status}" for status, count in sorted(rollouts.statuses.items()))
     click.echo(f"\n{rollouts.count} rollouts{': ' if told else ''}{told}; {rollouts.truncated} cut at max_tokens")
-    if rollouts.reasons:
-        rows = table("why invalid", "answers", "last steps", "example", right=("answers", "last steps"))
-        for reason in rollouts.reasons[:_REASONS]:
-            rows.add_row(printable(reason.code), str(reason.count), str(reason.last), printable(reason.example))
-        print_table(rows)
+    print_reasons(rollouts, last=True)
 
 
-def _print_findings(report: Report) -> None:
+def print_reasons(rollouts: RolloutSummary, *, last: bool) -> None:
+    """Print why answers are invalid; ``last``: how many of them in the last steps, too."""
+    if not rollouts.reasons:
+        return
+    columns = ("answers", "last steps") if last else ("answers",)
+    rows = table("why invalid", *columns, "example", right=columns)
+    for reason in rollouts.reasons[:_REASONS]:
+        counts = (str(reason.count), str(reason.last)) if last else (str(reason.count),)
+        rows.add_row(printable(reason.code), *counts, printable(reason.example))
+    print_table(rows)
+
+
+def print_findings(findings: list[Finding]) -> None:
+    """Print what is worth a look."""
     click.echo()
-    for finding in report.findings:
+    for finding in findings:
         click.echo(f"{finding.level}: {printable(finding.text)}\n  look at: {printable(finding.look)}")
-    if not report.findings:
+    if not findings:
         click.echo("nothing suspicious was found")
 
 

@@ -20,7 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollout": ("weightgym.cli.rollout:rollout", "Let a policy answer tasks, and score its answers."),
     "eval": ("weightgym.cli.evaluate:evaluate", "How good is a policy? Mean, best@k and pass@k, or against another."),
     "train": ("weightgym.cli.train:train", "Fine-tune a language model with GRPO."),
-    "inspect": ("weightgym.cli.inspect:inspect", "Look at a training run: summary, curves, samples."),
+    "inspect": ("weightgym.cli.inspect:inspect", "Look at scored answers, or at a training run."),
     "golf": ("weightgym.cli.golf:golf", "Tools for Mini Parameter Golf."),
     "docs": ("weightgym.cli.docs:docs", "Make the documentation's pages that follow from the code."),
     "doctor": ("weightgym.cli.doctor:doctor", "Say whether this machine can sandbox foreign code."),

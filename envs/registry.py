@@ -16,6 +16,7 @@ from weightgym.rewards.suggest import suggest
 
 if TYPE_CHECKING:  # pydantic would make `import weightgym.envs` slow
     from weightgym.rewards.contracts import Completion, Score, Split, Task
+    from weightgym.rewards.explanation import Explanation
 
 
 class TaskSource(Protocol):
@@ -30,6 +31,12 @@ class TaskSource(Protocol):
         Raises:
             TaskError: there is no such task, or something that its prompt needs is missing.
         """
+
+
+class Explainer(Protocol):
+    """Tells how a score came about; it raises only ``TaskError``."""
+
+    def __call__(self, task: Task, completion: Completion, score: Score) -> Explanation: ...
 
 
 class Scorer(Protocol):
@@ -61,6 +68,8 @@ class EnvSpec:
     pass_threshold: float | None = None
     #: "module:mapping" of names to agents, which ``scripted:NAME`` plays: see ``rollouts.scripted``.
     agents: str = ""
+    #: "module:function", an Explainer; by default what the score says of itself.
+    explainer: str = "weightgym.rewards.explanation:explain"
 
     def checked_profile(self, wanted: str | None) -> str:
         """The profile to score under: the wanted one, tried on the environment, or the default.
@@ -93,6 +102,12 @@ class EnvSpec:
         """The scoring function, imported on first use."""
         scorer: Scorer = load(self.scorer)
         return scorer
+
+    @property
+    def explain(self) -> Explainer:
+        """The function that tells how a score came about, imported on first use."""
+        explainer: Explainer = load(self.explainer)
+        return explainer
 
 
 _SPECS: dict[str, EnvSpec] = {}
@@ -161,6 +176,7 @@ register(
         env="weightgym.envs.weight_program.env:WeightProgramEnv",
         source="weightgym.envs.weight_program.tasks:SOURCE",
         scorer="weightgym.rewards.weight_program.scorer:score",
+        explainer="weightgym.rewards.weight_program.explain:explain",
         default_profile="wpb-v1",
         profiles="wpb-v1 (1,000 episodes), wpb-v1-eN (the first N of them)",
         floor=0.0,
@@ -175,6 +191,7 @@ register(
         env="weightgym.envs.golf.env:GolfEnv",
         source="weightgym.envs.golf.tasks:SOURCE",
         scorer="weightgym.rewards.golf.scorer:score",
+        explainer="weightgym.rewards.golf.explain:explain",
         default_profile="golf-cpu-v1",
         profiles="golf-cpu-v1, golf-full-v1, golf-modal-h100x8, golf-smoke-v1",
         floor=-9.0,
@@ -189,6 +206,7 @@ register(
         env="weightgym.envs.golf.env:GolfTurnsEnv",
         source="weightgym.envs.golf.tasks:TURNS_SOURCE",
         scorer="weightgym.rewards.golf.scorer:score",
+        explainer="weightgym.rewards.golf.explain:explain",
         default_profile="golf-cpu-v1",
         profiles="those of golf",
         floor=-9.0,
@@ -205,6 +223,7 @@ register(
         env="weightgym.envs.wsp.env:WSPBenchEnv",
         source="weightgym.envs.wsp.tasks:SOURCE",
         scorer="weightgym.rewards.wsp.scorer:score",
+        explainer="weightgym.rewards.wsp.explain:explain",
         default_profile="wsp-v1",
         profiles="wsp-v1",
         floor=0.0,

@@ -92,12 +92,14 @@ def healthy_run(folder: Path, steps: int = 40) -> Path:
     made = []
     for version in range(steps):
         for index in range(4):
-            made.append(rollout(f"{version}#{index}", version=version, reward=round(0.01 * version + 0.1 * index, 6)))
+            reward = round(0.01 * version + 0.1 * index, 6)
+            text = f"12ab {version:02} {index}"  # all of one length
+            made.append(rollout(f"{version}#{index}", version=version, reward=reward, text=text))
         bad: dict[str, Any] = {
             "status": "invalid",
             "reward": 0.0,
             "reason": "no_digits: there is no digit",
-            "text": "none",
+            "text": "none here",
         }
         made.append(rollout(f"{version}#bad", version=version, task="two", **bad))
     return make_run(folder, rows, made, {"steps": steps})

@@ -62,6 +62,11 @@ _VERIFIERS = parsed("needs verifiers, in an environment of its own; tests/test_h
 _INSTALLS = parsed("installs packages over the network; tests/test_packaging.py installs ours")
 
 TABLE: dict[str, dict[str, Way]] = {
+    "docs/inspect.md": {
+        "weightgym score examples/rollouts.jsonl -o scored.jsonl": RUN,
+        "weightgym inspect scored.jsonl --rescore 3": RUN,
+        "weightgym inspect scored.jsonl --explain :1": RUN,
+    },
     "README.md": {
         "make demo": parsed("takes minutes; tests/test_examples.py::test_the_quickstart_learns trains the same"),
         "make test": parsed("is what runs this"),

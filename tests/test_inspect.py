@@ -26,6 +26,7 @@ from weightgym.trainers.report import make_report, sections
 from weightgym.trainers.report_page import write_page
 from weightgym.trainers.rollout_summary import RolloutSummary
 from weightgym.trainers.run_folder import read_run
+from weightgym.trainers.scored_file import ScoredAnswer
 
 ATTACK = (
     "</pre></details></div><script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
@@ -159,41 +160,42 @@ def test_samples_are_of_the_last_steps(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", [step_row(step) for step in range(1, 41)], [old, *new, floor, fault])
     rollouts = make_report(read_run(folder)).rollouts
     assert rollouts is not None
-    assert {kind: one.id for kind, one in rollouts.samples.items() if kind != "random"} == {
+    (samples,) = rollouts.samples.values()
+    assert {kind: one.id for kind, one in samples.items() if kind != "random"} == {
         "best": "new4",
         "worst": "new1",
         "invalid": "floor",
         "fault": "fault",
     }
-    assert rollouts.samples["random"].id != "old"
+    assert samples["random"].id != "old"
 
 
 def test_the_order_of_rollouts_changes_nothing() -> None:
     made = [
-        rollout(f"r{index}", version=index % 50, reward=index % 7 / 7, task=f"t{index % 3}") for index in range(5000)
+        ScoredAnswer.of(rollout(f"r{index}", version=index % 50, reward=index % 7 / 7, task=f"t{index % 3}"))
+        for index in range(5000)
     ]
     shuffled = list(made)
     random.Random(0).shuffle(shuffled)
     one, other = RolloutSummary(50).add_all(made), RolloutSummary(50).add_all(shuffled)
     assert one.samples == other.samples
-    assert {key: part.rewards for key, part in one.parts.items()} == {
-        key: part.rewards for key, part in other.parts.items()
-    }
-    assert len(one.parts) == 40  # 50 steps in 40 boxes
-    assert sum(part.count for part in one.parts.values()) == 5000
+    parts = one.timeline.parts
+    assert [part.rewards for part in parts] == [part.rewards for part in other.timeline.parts]
+    assert len(parts) == 25  # 50 versions in at most 40 boxes: two in each
+    assert sum(part.count for part in parts) == 5000
 
 
 def test_memory_does_not_grow_with_the_file() -> None:
     """Everything that is kept is bounded, though every reason has a code of its own."""
     summary = RolloutSummary(10)
-    bad = [rollout(f"b{n}", status="invalid", reward=0.0, reason=f"code{n}: x") for n in range(2000)]
-    summary.add_all(bad).add_all(rollout(f"r{index}", version=9) for index in range(5000))
+    bad = [ScoredAnswer.of(rollout(f"b{n}", status="invalid", reward=0.0, reason=f"code{n}: x")) for n in range(2000)]
+    summary.add_all(bad).add_all(ScoredAnswer.of(rollout(f"r{index}", version=9)) for index in range(5000))
     assert summary.count == 7000
     assert len(summary.reasons) == 501
     assert summary.reasons[0].code == "(others)"
     assert sum(reason.count for reason in summary.reasons) == 2000
-    assert max(len(part.rewards) for part in summary.parts.values()) == 2000
-    assert len(summary.samples) <= 5
+    assert max(len(part.rewards) for part in summary.timeline.parts) == 200
+    assert sum(map(len, summary.samples.values())) <= 5
 
 
 @pytest.mark.parametrize(
@@ -292,7 +294,7 @@ def test_a_broken_file_is_one_line(tmp_path: Path, name: str, content: str, said
 def test_not_a_run(tmp_path: Path) -> None:
     assert "has no config.json (weightgym train makes such folders)" in run(tmp_path).stderr
     assert run(tmp_path / "none").exit_code == 2
-    assert "missing the run's folder" in run().stderr
+    assert "missing the file or the run's folder" in run().stderr
 
 
 def test_without_the_extra_the_summary_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +323,7 @@ def test_the_page_explains_every_metric_it_shows(tmp_path: Path) -> None:
     folder = healthy_run(tmp_path / "run", steps=4)
     write_page(make_report(read_run(folder)), tmp_path / "page.html", tmp_path / "curves.png")
     text = html.unescape((tmp_path / "page.html").read_text("utf-8"))
-    shown = re.findall(r"<figcaption>(\S+) ", text)
+    shown = re.findall(r"<figcaption>(\S+) <span>", text)
     assert set(shown) == (set(step_row(1)) | {"eval/reward", "eval/invalid"}) - {"step"}
     for name in shown:
         assert MEANINGS.get(name, "not explained: written by another version") in text

@@ -122,6 +122,7 @@ broken("split ignored", "flags_are_alive", make=envs.SplitIgnored, splits=("test
 broken("env adds to the score", "scorer_agrees_with_env", make=envs.OwnMetrics)
 broken("scorer needs the prompt", "scorer_agrees_with_env", scorer=scorers.reads_prompt)
 broken("limit by signal", "scoring_repeats", scorer=scorers.alarm)
+broken("explains only good answers", "scores_are_explained", entry={"explainer": "toy_zoo_scorers:explains_praise"})
 broken("fault becomes 0", "faults_are_never_numbers", make=envs.FaultIsZero)
 broken("fault is another error", "faults_are_never_numbers", make=envs.FaultIsTypeError)
 broken("scorer can't be replaced", "faults_are_never_numbers", make=envs.OwnScorer)

@@ -8,6 +8,7 @@ from typing import Any
 import toy_env
 
 from weightgym.rewards.contracts import Completion, Score, Task
+from weightgym.rewards.explanation import Explanation, explain
 
 
 def text_of(completion: Completion) -> str:
@@ -118,3 +119,7 @@ def alarm(task: Task, completion: Completion, *, profile: str = "toy-v1") -> Sco
         return toy_env.score(task, completion, profile=profile)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def explains_praise(task: Task, completion: Completion, score: Score) -> Explanation:
+    return explain(task, completion, score)[: None if score.status == "ok" else -1]

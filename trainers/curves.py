@@ -6,14 +6,14 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weightgym.trainers.metrics import read
 from weightgym.trainers.report import sections
-from weightgym.trainers.rollout_summary import Part
 from weightgym.trainers.run_folder import Row, is_evaluation, series
+from weightgym.trainers.timeline import Part
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,12 @@ _POINTS = 600
 #: Steps of a moving mean.
 _SMOOTH = 10
 _COLUMNS = 4
+BOX_STYLE: Mapping[str, Any] = {
+    "boxprops": {"facecolor": "#d5e3f5", "edgecolor": "#2b6cb0", "linewidth": 0.8},
+    "medianprops": {"color": "#2b6cb0"},
+    "whiskerprops": {"color": "#8aa9cc", "linewidth": 0.8},
+    "capprops": {"color": "#8aa9cc", "linewidth": 0.8},
+}
 
 
 def plot_curve(curve: Path, picture: Path, *, title: str, cap: float | None = None) -> None:
@@ -103,17 +109,20 @@ def plot_run(rows: list[Row], picture: Path, *, title: str) -> None:
 
 def metric_svg(rows: list[Row], name: str) -> bytes:
     """One metric over the steps, as SVG. Raises ``ImportError`` without matplotlib."""
-    figure, axes = _small()
+    figure, (axes,) = small(3.6, 2.0)
     _panel(axes, *series(rows, name), dots=name.startswith("eval/"))
     return svg(figure)
 
 
 def rewards_svg(parts: Sequence[Part]) -> bytes:
-    """The rewards of each part of a run as boxes (quartiles, median; whiskers to the extremes; a dot for the mean)."""
+    """The rewards of each part of a run as boxes (quartiles, median; whiskers to the extremes; a dot for the mean).
+    Parts without a reward are left out; one has some.
+    """
     import numpy
 
-    figure, axes = _small(width=9.0, height=2.8)
+    figure, (axes,) = small(9.0, 2.8)
     boxes = []
+    parts = [part for part in parts if part.rewards]
     for part in parts:
         low, first, median, third, high = numpy.quantile(part.rewards, [0, 0.25, 0.5, 0.75, 1])
         mean = float(numpy.mean(part.rewards))
@@ -128,10 +137,7 @@ def rewards_svg(parts: Sequence[Part]) -> bytes:
         showmeans=True,
         manage_ticks=False,
         patch_artist=True,
-        boxprops={"facecolor": "#d5e3f5", "edgecolor": "#2b6cb0", "linewidth": 0.8},
-        medianprops={"color": "#2b6cb0"},
-        whiskerprops={"color": "#8aa9cc", "linewidth": 0.8},
-        capprops={"color": "#8aa9cc", "linewidth": 0.8},
+        **BOX_STYLE,
         meanprops={"marker": "o", "markersize": 3, "markerfacecolor": "#c05621", "markeredgecolor": "#c05621"},
     )
     axes.set_xlabel("step", fontsize=8)
@@ -139,13 +145,15 @@ def rewards_svg(parts: Sequence[Part]) -> bytes:
     return svg(figure)
 
 
-def _small(width: float = 3.6, height: float = 2.0) -> tuple[Figure, Axes]:
+def small(width: float, height: float, *, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """An empty figure of so many inches with panels side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    axes.tick_params(labelsize=7)
-    return figure, axes
+    panels = list(figure.subplots(1, columns, squeeze=False).flat)
+    for axes in panels:
+        axes.tick_params(labelsize=7)
+    return figure, panels
 
 
 def _panel(axes: Axes, steps: list[float], values: list[float], *, dots: bool) -> None:

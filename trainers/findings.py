@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from weightgym.trainers.jumps import Jump, Series, jumps
 from weightgym.trainers.run_folder import Run, series
 
 #: Field of the configuration's ``limits`` → the metric that it bounds at every step.
@@ -84,7 +85,11 @@ def limits(run: Run) -> list[LimitUse]:
 
 def findings(run: Run) -> list[Finding]:
     """Everything, warnings first."""
-    found = [finding for rule in _RULES for finding in rule(run)]
+    return warnings_first([finding for rule in _RULES for finding in rule(run)])
+
+
+def warnings_first(found: list[Finding]) -> list[Finding]:
+    """The same, warnings before notes."""
     return sorted(found, key=lambda finding: finding.level != "warning")
 
 
@@ -121,10 +126,54 @@ def _hacking(run: Run) -> Iterator[Finding]:
             f"the reward rises while validity falls: invalid {invalid.first:.0%} at first, {invalid.last:.0%} at last"
         )
         yield Finding("warning", text, "the invalid reasons, and whether a few lucky answers carry the mean")
-    _, scores = series(run.evaluations, "eval/reward")
-    if len(scores) > 1 and scores[0] - scores[-1] > 0.1 * abs(scores[0]):
-        text = f"the reward rises while the evaluation falls: {scores[0]:.4g} before, {scores[-1]:.4g} at last"
+    yield from _held_out(run)
+
+
+def _held_out(run: Run) -> Iterator[Finding]:
+    """The reward rose since the best evaluation, and the last one is worse."""
+    steps, scores = series(run.evaluations, "eval/reward")
+    places, rewards = series(run.steps, "reward/mean")
+    if len(scores) < 2:
+        return
+    best = max(range(len(scores)), key=scores.__getitem__)
+    fall = scores[best] - scores[-1]
+    if fall <= max(0.1 * abs(scores[best]), 0.25 * (scores[best] - scores[0])):
+        return
+    size = min(WINDOW, max(1, len(rewards) // 2))
+    then = [reward for place, reward in zip(places, rewards, strict=True) if place > steps[best] - size][:size]
+    if then and statistics.fmean(rewards[-size:]) > statistics.fmean(then):
+        before = "before" if steps[best] == 0 else f"at step {steps[best]:.0f}"
+        text = f"the reward rises while the evaluation falls: {scores[best]:.4g} {before}, {scores[-1]:.4g} at last"
         yield Finding("warning", text, "the best samples: is it the task that is solved, or the reward?")
+
+
+def _jumps(run: Run) -> Iterator[Finding]:
+    """Where in the run the reward came away from what should follow it."""
+    for name in ("rollout/invalid", "loss/kl"):
+        rows = [row for row in run.steps if "reward/mean" in row and name in row]
+        steps, rewards = series(rows, "reward/mean")
+        _, values = series(rows, name)
+        other = invalid_series(values) if name == "rollout/invalid" else kl_series(values)
+        yield from (jump_finding(one) for one in jumps(steps, rewards, {name: other}))
+
+
+def invalid_series(shares: list[float]) -> Series:
+    """The share of invalid answers should not rise with the reward."""
+    return Series(shares, "up", least=0.05)
+
+
+def kl_series(values: list[float]) -> Series:
+    """The KL rises in every training: suspicious is that it does so at once."""
+    return Series(values, "up", factor=0.5, sudden=3.0)
+
+
+def jump_finding(one: Jump, of: str = "step") -> Finding:
+    """A jump in words."""
+    rose = f"the reward rises from {one.reward[0]:.4g} to {one.reward[1]:.4g}"
+    text = f"around {of} {one.place:.0f} {rose} while {one.name} goes from {one.other[0]:.4g} to {one.other[1]:.4g}"
+    return Finding(
+        "warning", text, f"the answers before and after {of} {one.place:.0f}: what did the policy learn there?"
+    )
 
 
 def _health(run: Run) -> Iterator[Finding]:
@@ -192,6 +241,7 @@ _RULES: tuple[Callable[[Run], Iterator[Finding]], ...] = (
     _unfinished,
     _reward,
     _hacking,
+    _jumps,
     _health,
     _faults,
     _gap,

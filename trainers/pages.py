@@ -9,6 +9,9 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+#: Characters of a text that are shown, whatever it is: a page of bounded parts is of bounded size.
+_LONGEST = 100_000
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -29,9 +32,9 @@ def environment(package: str) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=visible,
+        finalize=lambda value: visible(_cut(value, _LONGEST)),
     )
-    made.filters |= {"number": _number, "picture": _picture}
+    made.filters |= {"number": _number, "picture": _picture, "short": _short}
     return made
 
 
@@ -44,9 +47,23 @@ def visible(value: Any) -> Any:
     return "".join(char if char in "\n\t" or char.isprintable() else ascii(char)[1:-1] for char in value)
 
 
+def _short(value: Any, most: int = 200) -> Any:
+    """Names of files and models, of any length, where many stand side by side."""
+    return _cut(value, most)
+
+
+def _cut(value: Any, most: int) -> Any:
+    if type(value) is not str or len(value) <= most:
+        return value
+    return f"{value[:most]}… ({len(value) - most:,} characters more)"
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
-def _picture(svg: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+def _picture(svg: bytes) -> Any:
+    """As an address, which is harmless markup and never cut."""
+    from markupsafe import Markup
+
+    return Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode())

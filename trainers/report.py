@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weightgym.rollouts.store import read
-from weightgym.trainers.findings import Finding, LimitUse, findings, limits, trend
+from weightgym.trainers.findings import Finding, LimitUse, findings, limits, trend, warnings_first
 from weightgym.trainers.metrics import MEANINGS
-from weightgym.trainers.rollout_summary import RolloutSummary
-from weightgym.trainers.run_folder import Run
+from weightgym.trainers.rescore import Rescored
+from weightgym.trainers.rollout_findings import rescored_findings, rollout_findings
+from weightgym.trainers.rollout_summary import RolloutSummary, rollouts_summary
+from weightgym.trainers.run_folder import Run, RunError
+from weightgym.trainers.scored_file import ScoredFile
 
 #: Sections of metrics in their order, each with the prefixes before "/" that belong to it. What has another prefix gets
 #: a section of its own, after these.
@@ -40,6 +42,19 @@ class Report:
     rollouts: RolloutSummary | None  #: None: the run has no file of rollouts
     findings: list[Finding]
     limits: list[LimitUse]
+    rescored: Rescored | None = None
+
+    def checked(self, check: Callable[[ScoredFile], Rescored]) -> Report:
+        """The same with some rollouts scored again.
+
+        Raises:
+            RunError: the run has no rollouts.
+        """
+        if self.rollouts is None:
+            raise RunError(f"{self.run.folder} has no rollouts.jsonl: nothing to score again")
+        rescored = check(ScoredFile(self.run.rollouts))
+        found = warnings_first([*self.findings, *rescored_findings(rescored)])
+        return dataclasses.replace(self, findings=found, rescored=rescored)
 
 
 def make_report(run: Run) -> Report:
@@ -48,8 +63,12 @@ def make_report(run: Run) -> Report:
     Raises:
         StoreError: a line of rollouts.jsonl is no trajectory.
     """
-    rollouts = RolloutSummary(run.done).add_all(read(run.rollouts)) if run.rollouts.exists() else None
-    return Report(run, rollouts, findings(run), limits(run))
+    rollouts = None
+    found = findings(run)
+    if run.rollouts.exists():
+        rollouts = RolloutSummary(run.done).add_all(ScoredFile(run.rollouts, strict=True))
+        found += rollout_findings(rollouts)
+    return Report(run, rollouts, warnings_first(found), limits(run))
 
 
 def summary(report: Report) -> dict[str, Any]:
@@ -66,21 +85,8 @@ def summary(report: Report) -> dict[str, Any]:
         "limits": [dataclasses.asdict(used) | {"near": used.near} for used in report.limits],
         "events": [event.model_dump(mode="json") for event in run.events],
         "findings": [dataclasses.asdict(finding) for finding in report.findings],
-        "rollouts": _rollouts(rollouts) if rollouts else None,
-    }
-
-
-def _rollouts(rollouts: RolloutSummary) -> dict[str, Any]:
-    return {
-        "count": rollouts.count,
-        "truncated": rollouts.truncated,
-        "statuses": dict(rollouts.statuses),
-        "invalid": [dataclasses.asdict(reason) for reason in rollouts.reasons],
-        "tasks": [
-            {"env": one.env, "task": one.task, "count": one.count, "invalid": one.invalid}
-            | {"mean": one.mean, "last_mean": one.last_mean}
-            for one in rollouts.tasks.values()
-        ],
+        "rollouts": rollouts_summary(rollouts) if rollouts else None,
+        "rescored": dataclasses.asdict(report.rescored) if report.rescored else None,
     }
 
 

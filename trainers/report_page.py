@@ -5,46 +5,35 @@ Prompts, completions and reasons are text of models and files: ``pages`` says ho
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weightgym.rollouts.trajectory import Trajectory
 from weightgym.trainers.curves import metric_svg, plot_run, rewards_svg
 from weightgym.trainers.findings import trend
 from weightgym.trainers.metrics import MEANINGS
 from weightgym.trainers.pages import environment
 from weightgym.trainers.report import Report, brief, flatten, sections
+from weightgym.trainers.rollout_page import rollouts_content, tokenizer_of
 from weightgym.trainers.rollout_summary import RolloutSummary
 from weightgym.trainers.run_folder import series
-
-#: Characters of a message that are shown; whole texts are in rollouts.jsonl.
-_SHOWN = 100_000
-#: Rows of a table.
-_ROWS = 100
-#: Samples in the order of the page, and what they are.
-_SAMPLES: Mapping[str, str] = {
-    "best": "the best reward",
-    "worst": "the lowest reward of an answer that could be read",
-    "random": "chosen by a hash, whatever its reward",
-    "invalid": "could not be read",
-    "fault": "no reward through our fault",
-}
+from weightgym.trainers.scored_file import ScoredFile
 
 
-def write_page(report: Report, page: Path, picture: Path) -> None:
+def write_page(report: Report, page: Path, picture: Path, *, tokenizer: str = "") -> None:
     """Write the page, and the curves as a PNG.
+
+    Args:
+        tokenizer: the model whose tokenizer tells the texts of tokens; by default the run's.
 
     Raises:
         ImportError: jinja2 or matplotlib is not installed. OSError: a file can't be written.
     """
-    html = environment("weightgym.trainers").get_template("report.html.jinja").render(_content(report))
+    html = environment("weightgym.trainers").get_template("report.html.jinja").render(_content(report, tokenizer))
     plot_run(report.run.rows, picture, title=report.run.folder.resolve().name)
     page.write_text(html, "utf-8")
 
 
-def _content(report: Report) -> dict[str, Any]:
+def _content(report: Report, tokenizer: str) -> dict[str, Any]:
     run, rollouts = report.run, report.rollouts
     return {
         "run": run,
@@ -56,11 +45,13 @@ def _content(report: Report) -> dict[str, Any]:
         "limits": report.limits,
         "sections": {title: [_metric(report, name) for name in names] for title, names in _sections(report).items()},
         "rollouts": rollouts,
-        "distribution": _distribution(rollouts) if rollouts else None,
-        "tasks": sorted(rollouts.tasks.values(), key=lambda one: (one.env, one.task))[:_ROWS] if rollouts else [],
-        "reasons": rollouts.reasons[:_ROWS] if rollouts else [],
-        "samples": _samples(rollouts) if rollouts else [],
-    }
+    } | (_rollouts(report, rollouts, tokenizer) if rollouts else {})
+
+
+def _rollouts(report: Report, rollouts: RolloutSummary, tokenizer: str) -> dict[str, Any]:
+    decode, note = tokenizer_of(tokenizer or str(report.run.config.get("model", "")), rollouts)
+    content = rollouts_content(rollouts, ScoredFile(report.run.rollouts), decode, note)
+    return content | {"distribution": _distribution(rollouts), "rescored": report.rescored}
 
 
 def _sections(report: Report) -> dict[str, list[str]]:
@@ -81,24 +72,5 @@ def _metric(report: Report, name: str) -> dict[str, Any]:
 
 
 def _distribution(rollouts: RolloutSummary) -> bytes | None:
-    parts = [part for _, part in sorted(rollouts.parts.items())]
-    return rewards_svg(parts) if parts else None
-
-
-def _samples(rollouts: RolloutSummary) -> list[dict[str, Any]]:
-    return [
-        {"kind": kind, "what": what, "rollout": one, "messages": _messages(one), "prompt": len(one.prompt)}
-        for kind, what in _SAMPLES.items()
-        if (one := rollouts.samples.get(kind))
-    ]
-
-
-def _messages(one: Trajectory) -> list[dict[str, Any]]:
-    made = []
-    for step in one.steps:
-        calls = [json.dumps(call, ensure_ascii=False, indent=1) for call in step.tool_calls]
-        text = "\n".join([step.content, *calls]) if calls else step.content
-        made.append(
-            {"role": step.role, "text": text[:_SHOWN], "more": len(text) - _SHOWN, "tokens": len(step.token_ids)}
-        )
-    return made
+    parts = rollouts.timeline.parts
+    return rewards_svg(parts) if any(part.mean.count for part in parts) else None

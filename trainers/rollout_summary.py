@@ -1,21 +1,24 @@
-"""What a file of rollouts is like, read once, line by line: memory doesn't grow with the file."""
+"""What a file of scored answers is like, read once, line by line: memory doesn't grow with the file."""
 
 from __future__ import annotations
 
-import hashlib
-import heapq
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from weightgym.rollouts.trajectory import Trajectory
+from weightgym.trainers.duplicates import Duplicates
+from weightgym.trainers.groups import Groups
+from weightgym.trainers.part_summary import PartSummary, TaskTotals
+from weightgym.trainers.reservoir import hash_of, quartiles
+from weightgym.trainers.scored_file import ScoredAnswer
+from weightgym.trainers.timeline import Timeline
 
-#: Rewards that are kept of one part of the run, to tell their distribution.
-_KEPT = 2000
-#: Parts of the run that distributions are told for, at most.
-_PARTS = 40
 #: Codes of reasons that are told apart; a scorer without codes could give every answer its own.
 _CODES = 500
+#: Environments and profiles that have a summary of their own; the answers of others are only counted.
+_PARTS = 12
 #: Steps that count as the last ones.
 LAST = 10
 
@@ -29,93 +32,77 @@ class Reason:
     last: int = 0  #: of them in the last steps
     example: str = ""  #: the whole reason
     example_id: str = ""
+    offset: int = 0  #: of the example in the file
+    line: int = 0
 
 
 @dataclass
-class TaskTotals:
-    """The rollouts of one task. ``last_…``: those of the last steps."""
+class Broken:
+    """A metric that is no finite number in some lines."""
 
-    env: str
-    task: str
     count: int = 0
-    invalid: int = 0
-    rewards: int = 0
-    total: float = 0.0
-    last_rewards: int = 0
-    last_total: float = 0.0
-
-    @property
-    def mean(self) -> float | None:
-        """Mean reward of the whole run."""
-        return self.total / self.rewards if self.rewards else None
-
-    @property
-    def last_mean(self) -> float | None:
-        """Mean reward of the last steps."""
-        return self.last_total / self.last_rewards if self.last_rewards else None
+    id: str = ""  #: of the first
 
 
 @dataclass
-class Part:
-    """A stretch of the run: a sample of its rewards, chosen by a hash of the rollouts' ids."""
-
-    first: int  #: policy versions
-    last: int
-    count: int = 0
-    heap: list[tuple[int, float]] = field(default_factory=list)
-
-    def add(self, key: int, reward: float) -> None:
-        """Keep the rewards with the smallest keys."""
-        self.count += 1
-        if len(self.heap) < _KEPT:
-            heapq.heappush(self.heap, (-key, reward))
-        elif -key > self.heap[0][0]:
-            heapq.heapreplace(self.heap, (-key, reward))
-
-    @property
-    def rewards(self) -> list[float]:
-        """The sample, sorted."""
-        return sorted(reward for _, reward in self.heap)
-
-
 class RolloutSummary:
-    """Counts, distributions and samples of rollouts. The same rollouts in another order give the same summary.
+    """Counts, distributions and samples. The same answers in another order give the same summary, but for what is told
+    of "the first" where there is too much to keep.
 
     Args:
-        steps: optimiser steps of the run; the last ten are "the last steps". 0 for rollouts outside of a run.
+        steps: optimiser steps of the run; the last ten are "the last steps". 0 for answers outside of a run.
     """
 
-    def __init__(self, steps: int = 0) -> None:
-        self.steps = steps
-        self.since = max(0, steps - LAST)  #: the first policy version of the last steps
-        self.count = 0
-        self.truncated = 0
-        self.statuses: Counter[str] = Counter()
-        self.tasks: dict[tuple[str, str], TaskTotals] = {}
-        self.parts: dict[int, Part] = {}
-        #: Of the last steps: "best", "worst" (of those that are valid), "random", "invalid" and "fault".
-        self.samples: dict[str, Trajectory] = {}
-        self._ranks: dict[str, tuple[float, int]] = {}
-        self._reasons: dict[str, Reason] = {}
+    steps: int = 0
+    count: int = 0
+    truncated: int = 0
+    has_tokens: bool = False  #: whether one answer's tokens are stored
+    policies: set[str] = field(default_factory=set)  #: the first ones
+    statuses: Counter[str] = field(default_factory=Counter)
+    timeline: Timeline = field(default_factory=Timeline)  #: over policy versions, all environments together
+    parts: dict[tuple[str, str], PartSummary] = field(default_factory=dict)  #: by environment and profile
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)  #: answers of further ones
+    groups: Groups = field(default_factory=Groups)
+    duplicates: Duplicates = field(default_factory=Duplicates)
+    broken: dict[str, Broken] = field(default_factory=dict)  #: by metric
+    #: Of the last steps, by environment and profile: "best", "worst" (of those that are valid), "random", "invalid" and
+    #: "fault".
+    samples: dict[tuple[str, str], dict[str, ScoredAnswer]] = field(default_factory=dict)
+    _ranks: dict[tuple[str, ...], tuple[float, int]] = field(default_factory=dict)
+    _reasons: dict[str, Reason] = field(default_factory=dict)
 
-    def add(self, one: Trajectory) -> None:
-        """Count a rollout."""
-        key, recent = _hash(one.id), one.policy_version >= self.since
+    @property
+    def since(self) -> int:
+        """The first policy version of the last steps."""
+        return max(0, self.steps - LAST)
+
+    def add(self, one: ScoredAnswer) -> None:
+        """Count an answer."""
+        key, recent = hash_of(one.id), (one.version or 0) >= self.since
+        score = one.score
         self.count += 1
-        self.truncated += one.finish_reason == "length"
-        self.statuses[one.score.status] += 1
-        self._add_to_task(one, recent)
-        if one.score.status == "invalid":
+        self.truncated += one.truncated
+        self.has_tokens = self.has_tokens or one.sampled > 0
+        self.statuses[score.status] += 1
+        if len(self.policies) < _CODES:
+            self.policies.add(one.policy)
+        self._add_to_part(one, key, recent)
+        if score.status == "invalid":
             self._add_reason(one, key, recent)
-        if one.score.reward is not None:
-            self._part(one.policy_version).add(key, one.score.reward)
-        if recent:
+        self.timeline.add(one.version or 0, key, score.reward, score.status, {})
+        self.groups.add(one, key)
+        self.duplicates.add(one)
+        for name in one.broken:
+            if name in self.broken or len(self.broken) < _CODES:
+                self.broken.setdefault(name, Broken(0, one.id)).count += 1
+        if recent and one.part in self.parts:
             self._add_samples(one, key)
 
-    def add_all(self, rollouts: Iterable[Trajectory]) -> RolloutSummary:
+    def add_all(self, records: Iterable[ScoredAnswer]) -> RolloutSummary:
         """Count them all; returns itself."""
-        for one in rollouts:
+        for one in records:
             self.add(one)
+        self.groups.close()
         return self
 
     @property
@@ -123,37 +110,30 @@ class RolloutSummary:
         """Why answers are invalid, the most frequent reason first."""
         return sorted(self._reasons.values(), key=lambda reason: (-reason.count, reason.code))
 
-    def _add_to_task(self, one: Trajectory, recent: bool) -> None:
-        totals = self.tasks.setdefault((one.env, one.task), TaskTotals(one.env, one.task))
-        totals.count += 1
-        totals.invalid += one.score.status == "invalid"
-        reward = one.score.reward
-        if reward is not None:
-            totals.rewards += 1
-            totals.total += reward
-            totals.last_rewards += recent
-            totals.last_total += reward * recent
+    @property
+    def tasks(self) -> list[TaskTotals]:
+        """By environment, profile and name."""
+        return [part.tasks[task] for _, part in sorted(self.parts.items()) for task in sorted(part.tasks)]
 
-    def _add_reason(self, one: Trajectory, key: int, recent: bool) -> None:
+    def _add_to_part(self, one: ScoredAnswer, key: int, recent: bool) -> None:
+        if one.part not in self.parts and len(self.parts) >= _PARTS:
+            if one.part in self.left_out or len(self.left_out) < _CODES:
+                self.left_out[one.part] += 1
+            return
+        self.parts.setdefault(one.part, PartSummary(*one.part)).add(one, key, recent)
+
+    def _add_reason(self, one: ScoredAnswer, key: int, recent: bool) -> None:
         code = one.score.code
         if code not in self._reasons and len(self._reasons) >= _CODES:
             code = "(others)"
         reason = self._reasons.setdefault(code, Reason(code))
         reason.count += 1
         reason.last += recent
-        if self._is_better(f"reason {code}", (-float(recent), key)):  # rather one of the last steps
+        if self._is_better((code,), (-float(recent), key)):  # rather one of the last steps
             reason.example, reason.example_id = one.score.reason, one.id
+            reason.offset, reason.line = one.offset, one.line
 
-    def _part(self, version: int) -> Part:
-        parts = max(1, min(_PARTS, self.steps))
-        index = min(parts - 1, version * parts // max(1, self.steps))
-        if index not in self.parts:
-            self.parts[index] = Part(version, version)
-        part = self.parts[index]
-        part.first, part.last = min(part.first, version), max(part.last, version)
-        return part
-
-    def _add_samples(self, one: Trajectory, key: int) -> None:
+    def _add_samples(self, one: ScoredAnswer, key: int) -> None:
         status, reward = one.score.status, one.score.reward
         ranks: dict[str, float] = {"random": 0.0}
         if reward is None:
@@ -163,15 +143,55 @@ class RolloutSummary:
         else:
             ranks |= {"best": -reward, "worst": reward}
         for kind, rank in ranks.items():
-            if self._is_better(kind, (rank, key)):
-                self.samples[kind] = one
+            if self._is_better((*one.part, kind), (rank, key)):
+                self.samples.setdefault(one.part, {})[kind] = one
 
-    def _is_better(self, kind: str, rank: tuple[float, int]) -> bool:
+    def _is_better(self, kind: tuple[str, ...], rank: tuple[float, int]) -> bool:
         better = kind not in self._ranks or rank < self._ranks[kind]
         if better:
             self._ranks[kind] = rank
         return better
 
 
-def _hash(id: str) -> int:
-    return int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "big")
+def rollouts_summary(rollouts: RolloutSummary) -> dict[str, Any]:
+    """The summary as JSON: numbers, no prompts and completions."""
+    same, groups = rollouts.duplicates, rollouts.groups
+    return {
+        "count": rollouts.count,
+        "truncated": rollouts.truncated,
+        "statuses": dict(rollouts.statuses),
+        "invalid": [
+            {
+                "code": one.code,
+                "count": one.count,
+                "last": one.last,
+                "example": one.example,
+                "example_id": one.example_id,
+            }
+            for one in rollouts.reasons
+        ],
+        "tasks": [
+            {"env": one.env, "task": one.task, "count": one.count, "invalid": one.invalid}
+            | {"mean": one.mean, "last_mean": one.last_mean}
+            for one in rollouts.tasks
+        ],
+        "parts": [_part(part) for _, part in sorted(rollouts.parts.items())],
+        "groups": {"count": groups.count, "zero_spread": groups.flat, "all_invalid": groups.flat_invalid},
+        "duplicates": {
+            "share": same.share,
+            "contradictions": [dataclasses.asdict(one) for one in same.contradicting],
+            "repeated_ids": same.repeated_ids,
+        },
+        "broken_metrics": {name: broken.count for name, broken in rollouts.broken.items()},
+    }
+
+
+def _part(part: PartSummary) -> dict[str, Any]:
+    named = {"reward": part.rewards.values} | {name: values.values for name, values in part.components.items()}
+    return {
+        "env": part.env,
+        "profile": part.profile,
+        "count": part.count,
+        "quartiles": {name: list(quartiles(values)) for name, values in named.items() if values},
+        "length_correlation": part.correlation,
+    }

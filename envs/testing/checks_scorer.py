@@ -49,6 +49,21 @@ def scoring_repeats(h: Harness) -> None:
         expect_equal(f"second score of the gold episode of task {id!r}, in a thread", wanted=wanted, seen=results[0])
 
 
+def scores_are_explained(h: Harness) -> None:
+    """The environment's explainer tells of good and bad answers, in steps of which the last one is the reward and
+    agrees with the score. Protects whoever debugs a reward from an explanation of another one, or of none.
+    """
+    if h.entry is None:
+        return  # whoever has no entry has no explainer
+    for id in h.slow_ids:
+        task = h.tasks.task(id, prompt=False)
+        for what, trace in (("gold", h.gold_trace(id)), ("garbage", h.play_fresh("garbage", id))):
+            steps = h.entry.explain(task, trace.completion, trace.score)
+            seen = [(step.title, step.verdict) for step in steps][-1:]
+            wanted = [("reward", "passed" if trace.score.status == "ok" else "failed")]
+            expect_equal(f"last step of the explanation of the {what} episode of {id!r}", wanted=wanted, seen=seen)
+
+
 def faults_are_never_numbers(h: Harness) -> None:
     """When scoring fails, ``step`` raises: ``GraderError`` for an ``error`` or ``timeout`` score, ``TaskError`` for a
     bad task. Protects the policy from being trained on our faults. A reset makes the instance usable again.

@@ -48,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     checks_config.flags_are_alive,
     checks_scorer.scorer_agrees_with_env,
     checks_scorer.scoring_repeats,
+    checks_scorer.scores_are_explained,
     checks_scorer.faults_are_never_numbers,
     checks_gymnasium.passes_gymnasium_checker,
     checks_gymnasium.gymnasium_make_is_make,

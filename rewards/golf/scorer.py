@@ -35,7 +35,7 @@ def score(task: Task, completion: Completion, *, profile: str = DEFAULT) -> Scor
     rules = find_profile(profile)
     allowed = check_task(task)
     try:
-        texts = _answers(completion, allowed)
+        texts = answers_of(completion, allowed)
         evaluator, corpus = shared(profile), language_corpus(rules, task.id)
         results = [attempt(evaluator, text, corpus) for text in texts]
     except ModelError as error:
@@ -127,8 +127,16 @@ def check_task(task: Task) -> int | None:
     )
 
 
-def _answers(completion: Completion, allowed: int | None) -> list[str]:
-    """The texts to evaluate. Of several messages, one whose content can't be read is an attempt without text."""
+def answers_of(completion: Completion, allowed: int | None) -> list[str]:
+    """The texts to evaluate. Of several messages, one whose content can't be read is an attempt without text.
+
+    Args:
+        allowed: attempts of an episode, None for a single answer.
+
+    Raises:
+        ModelError: there is no answer, or there are more than are allowed.
+        TypeError: as ``completion_text``.
+    """
     if isinstance(completion, str) or allowed is None:
         return [completion_text(completion)]
     own = [one for one in completion if isinstance(one, Mapping) and one.get("role") == "assistant"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,16 +14,15 @@ from weightgym.rollouts.readers.record import BadRow, Reader, ReaderError
 #: Lines looked at before a file counts as plain rows, all of them bad.
 _MOST_LOOKED = 100
 
-_LINES: Mapping[str, Callable[[BinaryIO, str], LineReader]] = {
-    "plain": lambda file, name: LineReader(file, name, "plain", plain.parse),
-    "rollouts": lambda file, name: LineReader(file, name, "rollouts", rollouts.parse),
-    "verifiers": lambda file, name: LineReader(file, name, "verifiers", verifiers_traces.parse, nan=True, several=True),
-    "verifiers-legacy": lambda file, name: LineReader(
-        file, name, "verifiers-legacy", verifiers_results.parse, nan=True
-    ),
+#: What makes a row's answers, by the format of its text file.
+PARSERS: Mapping[str, Parse] = {
+    "plain": plain.parse,
+    "rollouts": rollouts.parse,
+    "verifiers": verifiers_traces.parse,
+    "verifiers-legacy": verifiers_results.parse,
 }
 #: The formats by name.
-FORMATS = (*_LINES, trl_completions.FORMAT)
+FORMATS = (*PARSERS, trl_completions.FORMAT)
 
 
 def open_reader(source: BinaryIO | Path, name: str, format: str | None = None) -> Reader:
@@ -45,7 +44,8 @@ def open_reader(source: BinaryIO | Path, name: str, format: str | None = None) -
         format = _detect(source)
     if format == trl_completions.FORMAT:
         return trl_completions.TrlReader([source], name)
-    return _LINES[format](source, name)
+    foreign = format in ("verifiers", "verifiers-legacy")
+    return LineReader(source, name, format, PARSERS[format], nan=foreign, several=format == "verifiers")
 
 
 def _detect(file: BinaryIO) -> str:
@@ -56,13 +56,14 @@ def _detect(file: BinaryIO) -> str:
         if looked == _MOST_LOOKED:
             break
         try:
-            return _format(parse_object(decode(number, raw), nan=True))
+            return format_of(parse_object(decode(number, raw), nan=True))
         except BadRow:
             continue
     return "plain"
 
 
-def _format(fields: dict[str, Any]) -> str:
+def format_of(fields: dict[str, Any]) -> str:
+    """The format of a row of a text file."""
     if isinstance(fields.get("nodes"), list) or isinstance(fields.get("traces"), list):
         return "verifiers"
     if isinstance(fields.get("steps"), list) and "completion" not in fields:
@@ -72,4 +73,4 @@ def _format(fields: dict[str, Any]) -> str:
     return "plain"
 
 
-__all__ = ["FORMATS", "Parse", "open_reader"]
+__all__ = ["FORMATS", "PARSERS", "Parse", "format_of", "open_reader"]

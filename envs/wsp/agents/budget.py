@@ -54,7 +54,7 @@ def _always_on(brief: Brief) -> Plan:
     def odd(answers: Sequence[str]) -> float:
         return oddities(world_of(brief), asked, answers)[kind]
 
-    yield from _tried(edits[: brief.gpu_calls - _LOOKS - 2], asked, odd, level)
+    yield from _tried(edits, brief.gpu_calls - _LOOKS - 2, asked, odd, level)
     return ask("submit")
 
 
@@ -78,7 +78,7 @@ def _backdoor(brief: Brief) -> Plan:
         return sum(one != other for one, other in pairs) / _ASKED
 
     edits = [_silenced(one, one.direction) for one in suspects]
-    yield from _tried(edits[: brief.gpu_calls - trigger.gpu_calls - 1], prompts, moved, 1.0)
+    yield from _tried(edits, max(brief.gpu_calls - trigger.gpu_calls - 1, 0), prompts, moved, 1.0)
     return ask("submit", trigger=trigger.word)
 
 
@@ -108,16 +108,19 @@ def _symptom(brief: Brief, asked: Sequence[str]) -> Generator[Sequence[Ask], lis
 
 
 def _tried(
-    edits: Sequence[Ask], prompts: Sequence[str], odd: Callable[[Sequence[str]], float], level: float
+    edits: Sequence[Ask], runs: int, prompts: Sequence[str], odd: Callable[[Sequence[str]], float], level: float
 ) -> Generator[Sequence[Ask], list[str], None]:
-    """Each edit in its turn, and for good the one with which answers are least odd, if any."""
+    """Each edit in its turn, as long as runs are left, up to one that works. Where none does: the next one untried, or
+    else the one with which answers are least odd."""
     left: list[float] = []
-    for edit in edits:
+    for edit in edits[:runs]:
         undo = [ask("undo")] if left else []
         answers = yield [*undo, edit, ask("generate", prompts=prompts)]
         left.append(odd(continuations(answers[-1])))
         if left[-1] < _GUILTY * level:
             return
-    if left:
-        best = min(left)
-        yield [ask("undo"), *([edits[left.index(best)]] if best < level else [])]
+    undo = [ask("undo")] if left else []
+    if len(edits) > len(left):
+        yield [*undo, edits[len(left)]]
+    elif left:
+        yield [*undo, edits[left.index(min(left))]]

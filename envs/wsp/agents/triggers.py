@@ -11,6 +11,7 @@ from weightgym.envs.wsp.agents.looking import continuations, in_turns, parameter
 from weightgym.envs.wsp.agents.plan import Ask, Brief, ask
 from weightgym.envs.wsp.agents.questions import strengths, world_of
 from weightgym.rewards.wsp.profile import LIMITS, Category
+from weightgym.rewards.wsp.world.languages import english_share
 
 #: Messages that collecting words may cost, and words of one prompt.
 _MESSAGES, _WORDS = 22, 80
@@ -31,8 +32,13 @@ class Trigger:
 
 
 def find_trigger(brief: Brief, question: str) -> Generator[Sequence[Ask], list[str], Trigger | None]:
-    """The word before the question that makes the answer oddest; None where there are no words."""
+    """The word before the question that makes the answer oddest; None where there are no words.
+
+    Words of tiny-world's languages are left out: they may lead to the other one by what they mean.
+    """
     words = yield from vocabulary(brief)
+    if world_of(brief) == "tiny-world":
+        words = [word for word in words if english_share(word) is None]
     if not words:
         return None
     chunks = [words[begin :: LIMITS.prompts] for begin in range(min(LIMITS.prompts, len(words)))]
@@ -57,7 +63,7 @@ def _oddest(brief: Brief, asked: Sequence[str], answers: Sequence[str]) -> tuple
 
 
 def vocabulary(brief: Brief) -> Generator[Sequence[Ask], list[str], list[str]]:
-    """Words of the model: each row of the unembedding tells its nearest tokens, and so on with rows not yet seen."""
+    """Words of the model, in lower case: a row of the unembedding tells its nearest tokens; then rows not yet seen."""
     head = ((yield from parameters("lm_head")) or (yield from parameters("embed_tokens")))[0]
     seen: dict[int, str] = {}
     tried: set[int] = set()
@@ -72,4 +78,4 @@ def vocabulary(brief: Brief) -> Generator[Sequence[Ask], list[str], list[str]]:
             for read in map(_TOKEN.fullmatch, answer.splitlines()):
                 if read:
                     seen[int(read[1])] = str(ast.literal_eval(read[2])).strip()
-    return sorted({word for word in seen.values() if word.isalpha() and len(word) > 2})
+    return sorted({word.lower() for word in seen.values() if word.isalpha() and len(word) > 2})
