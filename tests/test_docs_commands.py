@@ -151,6 +151,20 @@ TABLE: dict[str, dict[str, Way]] = {
             "needs a model that calls tools, and vLLM; tests/test_wsp_agents.py plays scripts that way"
         ),
         "weightgym train examples/wsp_grpo.toml": parsed("takes minutes; tests/test_wsp_grpo.py trains it in small"),
+        "weightgym wsp make -n 3 --families fact,topic --tier hard -o my/set.jsonl": parsed(
+            "takes minutes; tests/test_wsp_make.py makes one"
+        ),
+        "WEIGHTGYM_WSP_SETS=my/set.jsonl weightgym tasks wsp-bench": parsed(
+            "needs the set; tests/test_wsp_scorer.py names one this way"
+        ),
+        "weightgym wsp serve --results results.jsonl": parsed(
+            "serves until Ctrl-C; tests/test_wsp_lab_serve.py runs it"
+        ),
+        "weightgym wsp score conversations.jsonl": parsed("needs conversations; tests/test_wsp_report.py has some"),
+        "weightgym wsp report results.jsonl --cards cards": parsed("needs results; tests/test_wsp_report.py has some"),
+        "weightgym wsp references --instances my/set.jsonl": parsed(
+            "needs the set, and takes minutes; tests/test_wsp_references.py plays agents again"
+        ),
     },
     "examples/multi_gpu/README.md": {
         "pip install 'weightgym[train,servers]'": _INSTALLS,

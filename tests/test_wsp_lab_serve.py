@@ -18,6 +18,7 @@ from wsp_sets import call, hand_made, said, undo
 
 from weightgym.cli.main import cli
 from weightgym.rewards.contracts import Task
+from weightgym.rewards.wsp import sets
 from weightgym.rewards.wsp.lab.client import LabClient
 
 WEIGHTGYM = [sys.executable, "-c", "from weightgym.cli.main import main; main()"]
@@ -32,7 +33,8 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Any, Task]]
 def test_an_episode_from_opening_to_report(tasks: dict[Any, Task], tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     environment = {**os.environ, "WEIGHTGYM_LAB_TOKEN": "battery-staple", "OMP_NUM_THREADS": "1"}
-    command = [*WEIGHTGYM, "wsp", "serve", "--results", str(results)]
+    own = ["--instances", str(sets.paths()[1])]
+    command = [*WEIGHTGYM, "wsp", "serve", "--results", str(results), *own]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
         try:
             assert process.stdout is not None
