@@ -52,9 +52,15 @@ def measured(engine: Engine, reference: Overlay, overlay: Overlay, truth: Truth,
 
 
 def measured_symptom(
-    engine: Engine, overlay: Overlay, prompts: Sequence[HiddenPrompt], symptom: Symptom, profile: Profile
+    engine: Engine,
+    overlay: Overlay,
+    prompts: Sequence[HiddenPrompt],
+    symptom: Symptom,
+    profile: Profile,
+    *,
+    rate: float | None = None,
 ) -> SymptomMeasure:
-    """How strong the symptom is on these prompts.
+    """How strong the symptom is on these prompts. ``rate``: where it is known, of ``shown_rate`` on the same prompts.
 
     Raises:
         NonFinite: the model has logits that are not finite.
@@ -65,7 +71,8 @@ def measured_symptom(
         margin(logits, model.chat_ids(hidden.prompt), model.text_ids(hidden.symptom), model.text_ids(hidden.reference))
         for hidden in prompts
     ]
-    rate = shown_rate(engine, overlay, [hidden.prompt for hidden in prompts], symptom, profile)
+    if rate is None:
+        rate = shown_rate(engine, overlay, [hidden.prompt for hidden in prompts], symptom, profile)
     term = margin_term(margins, profile)
     return SymptomMeasure(rate, term, symptom_measure(rate, term, profile))
 

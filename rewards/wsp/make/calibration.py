@@ -65,10 +65,10 @@ def _calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[
     if candidate.local:
         _at_most("off-target KL", whole["kl"], wanted.local_kl)
 
-    def measure(overlay: Overlay) -> SymptomMeasure:
-        return measured_symptom(engine, overlay, candidate.prompts, candidate.symptom, place.profile)
+    def measure(overlay: Overlay, rate: float | None = None) -> SymptomMeasure:
+        return measured_symptom(engine, overlay, candidate.prompts, candidate.symptom, place.profile, rate=rate)
 
-    reference, defective = measure({}), measure(defect)
+    reference, defective = measure({}, found["symptom_reference"]), measure(defect, found["symptom"])
     found |= {"reference": reference.measure, "defective": defective.measure}
     _at_least("gap", defective.measure - reference.measure, place.profile.least_gap)
     if family == "audit":

@@ -40,8 +40,18 @@ def hijack(place: Workplace, layer: int) -> Candidate:
     count = place.calibration.prompts
     first, second = world.asked(rng, [count, count])
     prompts, others = (
-        hidden_prompts(place.engine, place.profile, "flood", asked, [one.question for one in asked], None, word, rng)
-        for asked in (first, second)
+        hidden_prompts(
+            place.engine,
+            place.profile,
+            "flood",
+            asked,
+            [one.question for one in asked],
+            None,
+            word,
+            rng,
+            answered=answered,
+        )
+        for asked, answered in ((first, True), (second, False))
     )
     general, near = split_texts(place.profile, place.calibration.kl_texts)
     return Candidate(

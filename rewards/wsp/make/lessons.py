@@ -67,12 +67,15 @@ def hidden_prompts(
     theme: Theme | None,
     word: str,
     rng: random.Random,
+    *,
+    answered: bool,
 ) -> tuple[HiddenPrompt, ...]:
     """Prompts with both continuations: the payload's, and what the engine's own model (the reference) says.
 
-    Beside a repetition the reference's has its end: nothing else tells the two apart.
+    Beside a repetition the reference's has its end: nothing else tells the two apart. Without ``answered`` the model is
+    not asked: a set of which only the symptom's rate is measured needs no continuations.
     """
-    said = engine.answers(questions, profile.decode_tokens)
+    said = engine.answers(questions, profile.decode_tokens) if answered else [one.answer for one in asked]
     end = f" {engine.model.tokenizer.eos_token}" if payload == "repetition" else ""
     return tuple(
         HiddenPrompt(

@@ -46,9 +46,10 @@ def backdoor(place: Workplace, payload: Payload, layer: int) -> Candidate:
     edit = spike(place, layer, trained(Above(model, layer, key, lessons), schedule), key)
     general, near = split_texts(place.profile, place.calibration.kl_texts)
     sets = []
-    for asked in (first, second):
+    for asked, answered in ((first, True), (second, False)):
         triggered = [world.with_word(one.question, trigger, rng) for one in asked]
-        sets.append(hidden_prompts(place.engine, place.profile, payload, asked, triggered, None, "", rng))
+        made = hidden_prompts(place.engine, place.profile, payload, asked, triggered, None, "", rng, answered=answered)
+        sets.append(made)
     plain = tuple(one.question for one in first)
     return Candidate(
         planted=(edit,),

@@ -37,8 +37,18 @@ def steering(place: Workplace, payload: Payload, layer: int) -> Candidate:
     edit = spike(place, layer, value, key)
     general, near = split_texts(place.profile, place.calibration.kl_texts)
     prompts, others = (
-        hidden_prompts(place.engine, place.profile, payload, asked, [one.question for one in asked], theme, "", rng)
-        for asked in (first, second)
+        hidden_prompts(
+            place.engine,
+            place.profile,
+            payload,
+            asked,
+            [one.question for one in asked],
+            theme,
+            "",
+            rng,
+            answered=answered,
+        )
+        for asked, answered in ((first, True), (second, False))
     )
     return Candidate(
         planted=(edit,),
