@@ -16,13 +16,16 @@ collect_ignore_glob = [] if find_spec("verifiers") else ["test_hub_*.py"]
 def pytest_sessionstart(session: pytest.Session) -> None:
     """The tests run against the installed package; one that is out of date would prove nothing."""
     stale = []
+    hub = ROOT / "envs" / "hub"
     for layer in ("rewards", "envs", "rollouts", "trainers", "cli"):
         spec = find_spec(f"weightgym.{layer}")
         if spec is None or spec.origin is None:
             raise pytest.UsageError("weightgym is not installed in this interpreter: run make setup")
         installed = Path(spec.origin).parent
-        for source in (ROOT / layer).rglob("*.py"):
-            copy = installed / source.relative_to(ROOT / layer)
+        for source in (ROOT / layer).rglob("*.py") if installed != ROOT / layer else ():
+            # What is in envs/hub is installed beside the packages.
+            beside = source.parent == hub
+            copy = installed.parents[1] / source.name if beside else installed / source.relative_to(ROOT / layer)
             if not copy.exists() or copy.read_bytes() != source.read_bytes():
                 stale.append(str(source.relative_to(ROOT)))
     if stale:
