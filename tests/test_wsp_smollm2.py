@@ -40,7 +40,8 @@ def check(maker: Any, family: Family, folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(sets.VARIABLE, str(public))
     assert made.truth.measured.get("no_op_score", 0.0) <= 1
     assert played(made.task, "oracle").metrics["score"] >= 99
-    return made.task
+    task: Task = made.task
+    return task
 
 
 @pytest.mark.slow
