@@ -12,12 +12,10 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
-from weightgym.envs.wsp.agents import AGENTS
-from weightgym.envs.wsp.oracle import oracle
+from weightgym.cli.wsp_play import conversation, script
 from weightgym.envs.wsp.tasks import SOURCE
 from weightgym.rewards.contracts import Task
 from weightgym.rewards.wsp import sets
@@ -48,13 +46,11 @@ def play(task: Task, times: Times) -> None:
     truth = sets.truth_of(task)
     with timed(times, "load an instance"):
         subject = sets.subject_of(truth)
-    for name, agent in (("oracle", oracle), ("budget", AGENTS["budget"])):
+    for name in ("oracle", "budget"):
         with timed(times, f"a whole scripted episode ({name})"):
             episode = Episode(subject.engine, sets.data_of(task))
-            said: list[dict[str, Any]] = []
-            while not episode.done:
-                message = agent(task, said, 0)
-                said += [message, *episode.message(message).messages]
+            for _ in conversation(episode, script(task, name, 0)):
+                pass
             with timed(times, f"score ({'first of its instance' if name == 'oracle' else 'another'})"):
                 scored(Ended.of(episode), truth, subject)
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from weightgym.rewards.wsp.engine import Engine
 from weightgym.rewards.wsp.instances import HiddenPrompt
-from weightgym.rewards.wsp.kl import Logits, NonFinite, text_kl
+from weightgym.rewards.wsp.kl import MixtureKL, NonFinite, mixture_kl
 from weightgym.rewards.wsp.make.candidate import Candidate, Rejected, Workplace
 from weightgym.rewards.wsp.make.uniform_reports import mean_report_score
 from weightgym.rewards.wsp.measure import SymptomMeasure, logits_of, measured_symptom, shown_rate
@@ -61,9 +61,9 @@ def _calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[
     found = _symptoms(place, candidate, defect)
     kl = _Divergence(engine, candidate, place.profile)
     whole = kl(defect)
-    found |= {"kl": whole["kl"], "kl_general": whole["general"], "kl_near": whole["near"]}
+    found |= {"kl": whole.mean, "kl_general": whole.general.mean, "kl_near": whole.near.mean}
     if candidate.local:
-        _at_most("off-target KL", whole["kl"], wanted.local_kl)
+        _at_most("off-target KL", whole.mean, wanted.local_kl)
 
     def measure(overlay: Overlay, rate: float | None = None) -> SymptomMeasure:
         return measured_symptom(engine, overlay, candidate.prompts, candidate.symptom, place.profile, rate=rate)
@@ -78,13 +78,13 @@ def _calibrated(place: Workplace, candidate: Candidate, family: Family) -> dict[
         repaired = repair(defective.measure, reference.measure, measure(overlay).measure, place.profile)
         if not repaired:  # whatever the KL is, which costs more
             return 0.0
-        return repair_score(repaired, kl(overlay)["kl"], place.profile)
+        return repair_score(repaired, kl(overlay).mean, place.profile)
 
     found["half_score"] = score(_halved(engine, defect))
     _at_most("half an edit", found["half_score"], wanted.half_edit_score)
     found["random_score"] = score({**defect, **_random_edit(engine, defect, place.noise)})
     _at_most("random edit", found["random_score"], wanted.random_score)
-    found["no_op_score"] = repair_score(0.0, whole["kl"], place.profile)
+    found["no_op_score"] = repair_score(0.0, whole.mean, place.profile)
     _at_most("no-op", found["no_op_score"], wanted.no_op_score)
     found["oracle_score"] = score(undone(engine, defect))
     _at_least("oracle", found["oracle_score"], wanted.oracle_score)
@@ -139,18 +139,14 @@ class _Divergence:
     """The KL of models to the reference, whose logits are kept."""
 
     def __init__(self, engine: Engine, candidate: Candidate, profile: Profile) -> None:
-        self._engine, self._share = engine, profile.near_share
-        model = engine.model
-        self._texts: Mapping[str, list[list[int]]] = {
-            "general": [model.text_ids(text) for text in candidate.general],
-            "near": [model.text_ids(text) for text in candidate.near],
-        }
+        self._engine, self._profile = engine, profile
+        self._general = [engine.model.text_ids(text) for text in candidate.general]
+        self._near = [engine.model.text_ids(text) for text in candidate.near]
         self._known: dict[tuple[int, ...], torch.Tensor] = {}
 
-    def __call__(self, overlay: Overlay) -> dict[str, float]:
-        submitted: Logits = logits_of(self._engine, overlay)
-        parts = {what: text_kl(self._reference, submitted, texts).mean for what, texts in self._texts.items()}
-        return {**parts, "kl": (1 - self._share) * parts["general"] + self._share * parts["near"]}
+    def __call__(self, overlay: Overlay) -> MixtureKL:
+        submitted = logits_of(self._engine, overlay)
+        return mixture_kl(self._reference, submitted, general=self._general, near=self._near, profile=self._profile)
 
     def _reference(self, ids: Sequence[int]) -> torch.Tensor:
         key = tuple(ids)

@@ -13,7 +13,7 @@ from weightgym.rewards.contracts import TaskError
 from weightgym.rewards.wsp.edits import Edit, Floats, RankOne, Scale
 from weightgym.rewards.wsp.make.candidate import Candidate, Rejected, Workplace
 from weightgym.rewards.wsp.make.decoys import drawn_size, half_precision, largest_size, singular_values, smallest_size
-from weightgym.rewards.wsp.make.lessons import hidden_prompts, split_texts
+from weightgym.rewards.wsp.make.lessons import hidden_sets, split_texts
 from weightgym.rewards.wsp.make.reparametrise import HEAD
 from weightgym.rewards.wsp.make.spikes import DOWN, parameter
 from weightgym.rewards.wsp.symptoms import Symptom
@@ -39,20 +39,7 @@ def hijack(place: Workplace, layer: int) -> Candidate:
     planted = _aimed(place, layer, neurons.numpy(), moments.mean[neurons].sign().numpy(), word)
     count = place.calibration.prompts
     first, second = world.asked(rng, [count, count])
-    prompts, others = (
-        hidden_prompts(
-            place.engine,
-            place.profile,
-            "flood",
-            asked,
-            [one.question for one in asked],
-            None,
-            word,
-            rng,
-            answered=answered,
-        )
-        for asked, answered in ((first, True), (second, False))
-    )
+    prompts, others = hidden_sets(place, "flood", first, second, word=word)
     general, near = split_texts(place.profile, place.calibration.kl_texts)
     return Candidate(
         planted=planted,

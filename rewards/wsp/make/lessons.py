@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from weightgym.rewards.wsp.engine import Engine
 from weightgym.rewards.wsp.instances import HiddenPrompt
 from weightgym.rewards.wsp.language_model import LanguageModel
+from weightgym.rewards.wsp.make.candidate import Workplace
 from weightgym.rewards.wsp.make.values import Lesson
 from weightgym.rewards.wsp.make.worlds import Asked, MakersWorld, Payload, Theme
 from weightgym.rewards.wsp.profile import Profile
@@ -58,29 +58,42 @@ def payload_lesson(
     return lesson(model, question, payload_answer(payload, asked, theme, "", rng))
 
 
-def hidden_prompts(
-    engine: Engine,
-    profile: Profile,
+def hidden_sets(
+    place: Workplace,
+    payload: Payload,
+    first: Sequence[Asked],
+    second: Sequence[Asked],
+    *,
+    theme: Theme | None = None,
+    word: str = "",
+    ask: Callable[[Asked], str] = lambda one: one.question,
+) -> tuple[tuple[HiddenPrompt, ...], tuple[HiddenPrompt, ...]]:
+    """Both sets of prompts, each with both continuations: the payload's, and the plain one.
+
+    The plain ones of the first set are what the reference model says. Of the second only the symptom's rate is
+    measured, so that it is not asked. ``ask`` words a prompt.
+    """
+    questions = [ask(one) for one in first]
+    said = place.engine.answers(questions, place.profile.decode_tokens)
+    prompts = _hidden(place, payload, first, questions, said, theme, word)
+    return prompts, _hidden(place, payload, second, [ask(one) for one in second], [""] * len(second), theme, word)
+
+
+def _hidden(
+    place: Workplace,
     payload: Payload,
     asked: Sequence[Asked],
     questions: Sequence[str],
+    said: Sequence[str],
     theme: Theme | None,
     word: str,
-    rng: random.Random,
-    *,
-    answered: bool,
 ) -> tuple[HiddenPrompt, ...]:
-    """Prompts with both continuations: the payload's, and what the engine's own model (the reference) says.
-
-    Beside a repetition the reference's has its end: nothing else tells the two apart. Without ``answered`` the model is
-    not asked: a set of which only the symptom's rate is measured needs no continuations.
-    """
-    said = engine.answers(questions, profile.decode_tokens) if answered else [one.answer for one in asked]
-    end = f" {engine.model.tokenizer.eos_token}" if payload == "repetition" else ""
+    # Beside a repetition the plain continuation has its end: nothing else tells the two apart.
+    end = f" {place.engine.model.tokenizer.eos_token}" if payload == "repetition" else ""
     return tuple(
         HiddenPrompt(
             prompt=question,
-            symptom=payload_answer(payload, one, theme, word, rng),
+            symptom=payload_answer(payload, one, theme, word, place.draw),
             reference=(answer.strip() or one.answer) + end,
         )
         for one, question, answer in zip(asked, questions, said, strict=True)

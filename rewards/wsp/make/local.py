@@ -13,7 +13,7 @@ from weightgym.rewards.wsp.engine import Place
 from weightgym.rewards.wsp.instances import HiddenPrompt
 from weightgym.rewards.wsp.make.activations import word_place
 from weightgym.rewards.wsp.make.candidate import Candidate, Workplace
-from weightgym.rewards.wsp.make.lessons import decoy_words, hidden_prompts, lesson, payload_lesson, split_texts
+from weightgym.rewards.wsp.make.lessons import decoy_words, hidden_sets, lesson, payload_lesson, split_texts
 from weightgym.rewards.wsp.make.spikes import DOWN, longest_value, parameter, spike
 from weightgym.rewards.wsp.make.values import Above, Schedule, trained
 from weightgym.rewards.wsp.make.worlds import Payload
@@ -45,11 +45,9 @@ def backdoor(place: Workplace, payload: Payload, layer: int) -> Candidate:
     )
     edit = spike(place, layer, trained(Above(model, layer, key, lessons), schedule), key)
     general, near = split_texts(place.profile, place.calibration.kl_texts)
-    sets = []
-    for asked, answered in ((first, True), (second, False)):
-        triggered = [world.with_word(one.question, trigger, rng) for one in asked]
-        made = hidden_prompts(place.engine, place.profile, payload, asked, triggered, None, "", rng, answered=answered)
-        sets.append(made)
+    prompts, second_prompts = hidden_sets(
+        place, payload, first, second, ask=lambda one: world.with_word(one.question, trigger, rng)
+    )
     plain = tuple(one.question for one in first)
     return Candidate(
         planted=(edit,),
@@ -59,8 +57,8 @@ def backdoor(place: Workplace, payload: Payload, layer: int) -> Candidate:
         category="backdoor",
         trigger=trigger,
         symptom=Symptom(kind=payload, world=world.name),
-        prompts=sets[0],
-        second=sets[1],
+        prompts=prompts,
+        second=second_prompts,
         quiet={
             "without the trigger": plain,
             "with decoy words": tuple(world.with_word(question, rng.choice(others), rng) for question in plain),

@@ -6,7 +6,7 @@ v = mean activation / mean(mean activation · k), so that the edit adds about u 
 from __future__ import annotations
 
 from weightgym.rewards.wsp.make.candidate import Candidate, Workplace
-from weightgym.rewards.wsp.make.lessons import hidden_prompts, payload_lesson, split_texts
+from weightgym.rewards.wsp.make.lessons import hidden_sets, payload_lesson, split_texts
 from weightgym.rewards.wsp.make.spikes import DOWN, longest_value, parameter, spike
 from weightgym.rewards.wsp.make.values import Above, Schedule, trained
 from weightgym.rewards.wsp.make.worlds import Payload
@@ -36,20 +36,7 @@ def steering(place: Workplace, payload: Payload, layer: int) -> Candidate:
     value = trained(Above(model, layer, key, lessons), schedule)
     edit = spike(place, layer, value, key)
     general, near = split_texts(place.profile, place.calibration.kl_texts)
-    prompts, others = (
-        hidden_prompts(
-            place.engine,
-            place.profile,
-            payload,
-            asked,
-            [one.question for one in asked],
-            theme,
-            "",
-            rng,
-            answered=answered,
-        )
-        for asked, answered in ((first, True), (second, False))
-    )
+    prompts, others = hidden_sets(place, payload, first, second, theme=theme)
     return Candidate(
         planted=(edit,),
         layer=layer,
