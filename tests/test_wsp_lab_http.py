@@ -240,7 +240,7 @@ remote.message({"content": "", "tool_calls": calls}, id="fatal")
 
 
 def test_a_client_killed_in_a_call_leaves_nothing_behind(tmp_path: Path) -> None:
-    held = wsp_labs.Held()
+    before, held = set(threading.enumerate()), wsp_labs.Held()  # before: other tests' own
     with server(tmp_path, loader=held.load, lease=1.5) as served:
         killed, other = opened(served, "killed"), opened(served, "other", "two")
         script = KILLED.replace("NAME", NAME)
@@ -257,7 +257,7 @@ def test_a_client_killed_in_a_call_leaves_nothing_behind(tmp_path: Path) -> None
         # The call was finished: all of it.
         assert row["status"]["gpu_calls"]["used"] == row["status"]["turns"]["used"] == 1
         assert row["status"]["elements"]["used"] == 48
-        assert threading.active_count() < 20
+    waited(lambda: set(threading.enumerate()) <= before)
 
 
 def test_a_client_that_starts_again_gets_the_reply_that_it_missed(tmp_path: Path) -> None:
