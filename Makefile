@@ -87,7 +87,7 @@ demo: setup
 test: lint test-core test-vllm test-hub
 
 test-core: setup
-	$(BIN)/python -m pytest -m "not nightly and not vllm" -n 2 $(ARGS)
+	$(BIN)/python -m pytest -m "not nightly and not vllm" -n 2 --dist worksteal $(ARGS)
 
 # One process: an engine is busy on all cores. With ARGS, all tests may be deselected (pytest's status 5).
 ifeq ($(VLLM),no)
@@ -110,7 +110,7 @@ ifeq ($(VLLM),yes)
 endif
 
 nightly: lint
-	$(BIN)/python -m pytest -m "not vllm" -n 2 $(ARGS)
+	$(BIN)/python -m pytest -m "not vllm" -n 2 --dist worksteal $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -32,6 +32,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(f"the installed weightgym is not of this tree ({stale[0]} differs): run make setup")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes minutes begins first: started last, it would run on alone."""
+    items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+
+
 @pytest.fixture
 def digits() -> Iterator[None]:
     """The environment of ``digits_env.py`` is there, and torch has one thread."""

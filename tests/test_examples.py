@@ -31,6 +31,7 @@ def test_the_quickstart(tmp_path: Path) -> None:
     assert "step 2: evaluation: reward" in done.output
 
 
+@pytest.mark.minutes
 @pytest.mark.slow
 def test_the_quickstart_learns(tmp_path: Path) -> None:
     """The whole of it, with one seed; benchmarks/quickstart.py tries more."""

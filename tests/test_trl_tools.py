@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import math
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -234,6 +236,18 @@ def test_a_fault_is_no_reward(kind: str, status: str | None, monkeypatch: pytest
     strict = TRLTasks("toy-tools", tasks=[f"{kind}/3"])
     with pytest.raises(GraderError, match="1 of 1 answers have no reward, through our fault"):
         reward(played, strict)
+
+
+def test_what_nobody_holds_any_more_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    for _ in range(3):
+        played, tasks = started("plain/3")
+        del played, tasks
+    gc.collect()
+    end = time.monotonic() + 10
+    while not set(threading.enumerate()) <= before:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_an_environment_that_hangs_is_closed_when_it_comes_back() -> None:

@@ -13,9 +13,10 @@ import pytest
 import torch
 import wsp_episodes
 
-from weightgym.rewards.wsp.engine import ROWS, Engine, Forward, Gradient, Place
+from weightgym.rewards.wsp.engine import OPENING, ROWS, Engine, Forward, Gradient
 from weightgym.rewards.wsp.kl import NonFinite
 from weightgym.rewards.wsp.language_model import LanguageModel, load
+from weightgym.rewards.wsp.places import Place
 
 POINTS: Any = ("residual", "attention_output", "mlp_input", "mlp_hidden", "mlp_output")
 PLACES = [Place(layer, point) for layer in (0, 1) for point in POINTS]
@@ -23,6 +24,7 @@ KINDS: dict[str, Callable[[], LanguageModel]] = {
     "untied": lambda: wsp_episodes.model(),
     "tied": lambda: wsp_episodes.model(tied=True),
     "tiny-world": load,
+    "opened": lambda: wsp_episodes.model(opening="<s>You are a model of few words.</s>"),
 }
 
 
@@ -48,7 +50,12 @@ def changed(weight: Any, noise: np.random.Generator) -> torch.Tensor:
 
 
 def random_ids(engine: Engine, dice: random.Random, most: int = 40) -> list[int]:
-    return [dice.randrange(engine.model.network.config.vocab_size) for _ in range(dice.randint(1, most))]
+    """Half of them go on as chats begin, where all chats begin alike; or are no more than that."""
+    ids = [dice.randrange(engine.model.network.config.vocab_size) for _ in range(dice.randint(1, most))]
+    opening = engine.model.opening
+    if len(opening) < OPENING or dice.randrange(2):
+        return ids
+    return [*opening, *ids] if dice.randrange(8) else list(opening)
 
 
 def plain(model: LanguageModel, overlay: Mapping[str, torch.Tensor]) -> Any:
@@ -190,6 +197,24 @@ def loop(network: Any, ids: Sequence[int], tokens: int, end: int, *, stop: bool)
             break
         made.append(chosen)
     return made
+
+
+def test_what_chats_begin_with_is_read_once() -> None:
+    model = KINDS["opened"]()
+    engine, begun = Engine(model), len(model.opening)
+    chats = [model.chat_ids(question) for question in ("Why?", "And how?", "Since when?")]
+    sizes: list[tuple[int, int]] = []
+    model.network.base_model.layers[0].register_forward_pre_hook(
+        lambda module, args: sizes.append(tuple(args[0].shape[:2]))
+    )
+    read = engine.reader()
+    for chat in chats:
+        assert torch.equal(read(chat), engine.reader()(chat))
+    assert [size for size in sizes if size != (1, begun)] == [(1, len(chat) - begun) for chat in chats for _ in "12"]
+    assert sizes.count((1, begun)) == 1 + len(chats)
+    sizes.clear()
+    engine.generate(chats, 1)
+    assert sizes == [(1, begun), (ROWS, 16), (1, begun), (ROWS, 32)]  # as many blocks as lengths
 
 
 def test_activations_are_what_hooks_on_a_plain_model_see(model: LanguageModel) -> None:

@@ -13,10 +13,11 @@ import wsp_episodes
 from wsp_episodes import NAME, ask, call, episode, message
 
 from weightgym.rewards.wsp.edits import frozen
-from weightgym.rewards.wsp.engine import Engine, Place
+from weightgym.rewards.wsp.engine import Engine
 from weightgym.rewards.wsp.episode import Episode
 from weightgym.rewards.wsp.kl import text_kl
 from weightgym.rewards.wsp.model import overlay
+from weightgym.rewards.wsp.places import Place
 from weightgym.rewards.wsp.profile import LIMITS
 from weightgym.rewards.wsp.refusals import Refused
 from weightgym.rewards.wsp.tools.gpu import shortened

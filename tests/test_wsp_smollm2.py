@@ -13,6 +13,7 @@ from weightgym.rewards.wsp.instances import write_instances
 from weightgym.rewards.wsp.profile import FAMILIES, Family, profile
 
 pytest.importorskip("gguf")
+pytestmark = pytest.mark.minutes
 
 #: With it the first hijack passes.
 SECRET = b"a secret for tests of smollm2"

@@ -21,10 +21,12 @@ ELEMENTS = 32 * 48
 FREE = Prices()
 
 
-def model(seed: int = 0, *, tied: bool = False) -> LanguageModel:
+def model(seed: int = 0, *, tied: bool = False, opening: str = "") -> LanguageModel:
+    """A random one. ``opening``: what its chats begin with."""
     torch.set_num_threads(1)
-    network = tiny_models.model(seed, tied=tied).requires_grad_(False)
-    return LanguageModel("random", network, tiny_models.tokenizer())
+    network, tokenizer = tiny_models.model(seed, tied=tied).requires_grad_(False), tiny_models.tokenizer()
+    tokenizer.chat_template = opening + tokenizer.chat_template
+    return LanguageModel("random", network, tokenizer)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,24 +20,19 @@ from torch.nn import functional
 from transformers import DynamicCache
 
 from weightgym.rewards.causal_lm import cache_argument, padded
-from weightgym.rewards.wsp.kl import NonFinite
+from weightgym.rewards.wsp.kl import Logits, NonFinite
 from weightgym.rewards.wsp.language_model import LanguageModel
-from weightgym.rewards.wsp.model import BaseModel, Overlay
+from weightgym.rewards.wsp.model import BaseModel, Kept, Opened, Overlay, filled, kept
+from weightgym.rewards.wsp.places import Place, at, moved, taking
 
 #: Rows of a block.
-ROWS = 16
-#: Tokens of a block's prompts: the first that is enough. Longer ones: multiples of the last.
+ROWS = 20
+#: Chats that all begin with so many tokens, or more, share what these leave behind.
+OPENING = 16
+#: Tokens of a block's prompts, without such a beginning: the first that is enough. Longer ones: multiples of the last.
 LENGTHS = (16, 32, 64, 128)
 
-Point = Literal["residual", "attention_output", "mlp_input", "mlp_hidden", "mlp_output"]
 Keep = Literal["all", "last", "none"]
-
-
-class Place(NamedTuple):
-    """Where an activation is taken: after a layer, what its attention or MLP adds, what its MLP or down_proj reads."""
-
-    layer: int
-    point: Point
 
 
 class Gradient(NamedTuple):
@@ -83,6 +78,7 @@ class Engine:
         self.start = self.base.start
         self._network = self.base.module
         self._cache_name = cache_argument(self._network)
+        self._opening = list(model.opening) if len(model.opening) >= OPENING else []
         self._waiting: deque[_Job] = deque()
         self._queue = threading.Lock()
         self._running = threading.Lock()
@@ -97,8 +93,22 @@ class Engine:
         Raises:
             ValueError: there are no ids.
         """
-        with self._running, one_thread():
-            return self.base.logits(ids, overlay or {})
+        return self.reader(overlay)(ids)
+
+    def reader(self, overlay: Overlay | None = None) -> Logits:
+        """``logits`` with these weights, for many sequences: what chats begin with is read once. The same bits."""
+        weights = overlay or {}
+        opened: list[Opened] = []
+
+        def logits(ids: Sequence[int]) -> torch.Tensor:
+            with self._running, one_thread():
+                if not self._opens(ids):
+                    return self.base.logits(ids, weights)
+                if not opened:
+                    opened.append(self.base.opened(self._opening, weights))
+                return self.base.logits_after(opened[0], ids[len(self._opening) :], weights)
+
+        return logits
 
     def generate(
         self,
@@ -117,9 +127,12 @@ class Engine:
         Raises:
             NonFinite: a prompt leads to logits that are not finite.
         """
-        jobs = [
-            _Job(ids, overlay or {}, ("generate", _length(ids), stop), new_tokens=max_new_tokens) for ids in prompts
-        ]
+        weights = overlay or {}
+        jobs = []
+        for ids in prompts:
+            begun = len(self._opening) if self._opens(ids) else 0
+            key = ("generate", _length(len(ids) - begun), stop, begun)
+            jobs.append(_Job(ids, weights, key, new_tokens=max_new_tokens))
         return self._run(jobs)
 
     def answers(self, questions: Sequence[str], max_new_tokens: int = 48, overlay: Overlay | None = None) -> list[str]:
@@ -137,7 +150,7 @@ class Engine:
     ) -> list[Forward]:
         """One pass over each row of token ids. All logits of many rows take much memory: ask for ``ROWS`` at a time."""
         jobs = [
-            _Job(ids, overlay or {}, ("forward", _length(ids), keep), places=tuple(dict.fromkeys(places)))
+            _Job(ids, overlay or {}, ("forward", _length(len(ids)), keep), places=tuple(dict.fromkeys(places)))
             for ids in rows
         ]
         return self._run(jobs)
@@ -158,7 +171,7 @@ class Engine:
             moves = {}
             for place in dict.fromkeys(places):
                 moves[place] = torch.zeros(self.width(place), requires_grad=True)
-                hooks.callback(_at(self._network, place, partial(_moved, moves[place], last)).remove)
+                hooks.callback(at(self._network, place, partial(moved, moves[place], last)).remove)
             out = torch.func.functional_call(
                 self._network,
                 dict(overlay or {}),
@@ -225,11 +238,12 @@ class Engine:
                 job.done = True
 
     def _generate(self, block: Sequence[_Job]) -> None:
-        _, length, stop = block[0].key
+        _, length, stop, begun = block[0].key
         end, most = int(self.model.tokenizer.eos_token_id), max(job.new_tokens for job in block)
-        ids, mask = self._padded(block, length, left=True)
-        positions = (mask.cumsum(-1) - 1).clamp(min=0)
-        cache = DynamicCache(config=self._network.config)
+        ids, mask = self._padded([job.ids[begun:] for job in block], length, left=True)
+        cache = self._opened(block) if begun else DynamicCache(config=self._network.config)
+        mask = torch.cat([mask.new_ones((ROWS, begun)), mask], dim=1)
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, begun:]
         chosen = torch.empty((ROWS, 0), dtype=torch.int64)
         finite: list[torch.Tensor] = []
         while chosen.shape[1] < most and not (stop and _ended(block, chosen, end)):
@@ -258,12 +272,12 @@ class Engine:
 
     def _forward(self, block: Sequence[_Job]) -> None:
         _, length, keep = block[0].key
-        ids, _ = self._padded(block, length, left=False)
+        ids, _ = self._padded([job.ids for job in block], length, left=False)
         places = dict.fromkeys(place for job in block for place in job.places)
         taken: dict[Place, torch.Tensor] = {}
         with ExitStack() as hooks:
             for place in places:
-                hooks.callback(_take(self._network, place, taken).remove)
+                hooks.callback(taking(self._network, place, taken).remove)
             # Without a mask: what stands behind a token never reaches it.
             hidden = self._network.base_model(input_ids=ids, use_cache=False)[0]
             kept = {"all": hidden, "none": hidden[:, :0]}.get(keep)
@@ -276,9 +290,27 @@ class Engine:
             own = {place: taken[place][row, : len(job.ids)].clone() for place in job.places}
             job.result = Forward(logits[row, :count].clone(), own)
 
-    def _padded(self, block: Sequence[_Job], length: int, *, left: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        empty = [[self.model.pad_id]] * (ROWS - len(block))
-        return padded([*(job.ids for job in block), *empty], self.model.pad_id, left=left, length=length)
+    def _padded(self, rows: Sequence[Sequence[int]], length: int, *, left: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        empty: list[list[int]] = [[]] * (ROWS - len(rows))
+        return padded([*rows, *empty], self.model.pad_id, left=left, length=length)
+
+    def _opens(self, ids: Sequence[int]) -> bool:
+        """Whether it is a chat that shares what all chats begin with."""
+        count = len(self._opening)
+        return 0 < count < len(ids) and list(ids[:count]) == self._opening
+
+    def _opened(self, block: Sequence[_Job]) -> DynamicCache:
+        """What the begin of chats leaves behind: computed by itself for each of the block's weights."""
+        known: dict[int, Kept] = {}
+        for job in block:
+            if id(job.overlay) not in known:
+                self._rows, cache = [job], DynamicCache(config=self._network.config)
+                ids = torch.tensor([self._opening])
+                self._network(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._cache_name: cache})
+                known[id(job.overlay)] = kept(cache)
+        self._rows = list(block)
+        rows = [known[id(job.overlay)] for job in block]
+        return filled(self._network.config, [*rows, *rows[:1] * (ROWS - len(block))])
 
     def _changed(self, names: Mapping[str, str], module: Any, args: tuple[Any, ...], output: torch.Tensor) -> Any:
         """A module's output, with the rows anew whose weights of it are their episode's own."""
@@ -307,9 +339,9 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _length(ids: Sequence[int]) -> int:
+def _length(tokens: int) -> int:
     longest = LENGTHS[-1]
-    return next((length for length in LENGTHS if len(ids) <= length), -(-len(ids) // longest) * longest)
+    return next((length for length in LENGTHS if tokens <= length), -(-tokens // longest) * longest)
 
 
 def _ended(block: Sequence[_Job], chosen: torch.Tensor, end: int) -> bool:
@@ -333,40 +365,3 @@ def _with(module: Any, own: Mapping[str, torch.Tensor], rows: torch.Tensor) -> t
         return functional.linear(rows, own["weight"], module.bias)
     made: torch.Tensor = torch.func.functional_call(module, dict(own), (rows,))
     return made
-
-
-def _take(network: Any, place: Place, into: dict[Place, torch.Tensor]) -> Any:
-    """A hook that keeps the activations at a place."""
-
-    def keep(activations: torch.Tensor) -> None:
-        into[place] = activations
-
-    return _at(network, place, keep)
-
-
-def _moved(move: torch.Tensor, token: int, activations: torch.Tensor) -> torch.Tensor:
-    """The activations with something added at one token."""
-    moved = activations.clone()
-    moved[:, token] += move
-    return moved
-
-
-def _at(network: Any, place: Place, see: Callable[[torch.Tensor], torch.Tensor | None]) -> Any:
-    """A hook that is shown the activations at a place, (rows, tokens, width), and may put others there."""
-    layer = network.base_model.layers[place.layer]
-
-    def on_input(module: Any, args: tuple[Any, ...]) -> Any:
-        new = see(args[0])
-        return None if new is None else (new, *args[1:])
-
-    def on_output(module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        several = isinstance(output, tuple)
-        new = see(output[0] if several else output)
-        return (new, *output[1:]) if several and new is not None else new
-
-    if place.point == "mlp_input":
-        return layer.mlp.register_forward_pre_hook(on_input)
-    if place.point == "mlp_hidden":
-        return layer.mlp.down_proj.register_forward_pre_hook(on_input)
-    module = {"residual": layer, "attention_output": layer.self_attn.o_proj, "mlp_output": layer.mlp}[place.point]
-    return module.register_forward_hook(on_output)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from weightgym.rewards.contracts import BackendError, TaskError
@@ -40,6 +42,13 @@ class LanguageModel:
     def chat_ids(self, question: str) -> list[int]:
         """The tokens of that."""
         return self.text_ids(self.chat_text(question))
+
+    @cached_property
+    def opening(self) -> tuple[int, ...]:
+        """The tokens that every chat begins with: the template's, and what it says for the system."""
+        chats = [self.chat_ids(question) for question in ("Why?", "name 7 rivers", "¿Él?")]
+        columns = takewhile(lambda column: len(set(column)) == 1, zip(*chats, strict=False))
+        return tuple(column[0] for column in columns)
 
     def text_ids(self, text: str) -> list[int]:
         """The tokens of a text as it stands: specials in it are read, none are added."""

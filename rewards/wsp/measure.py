@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from weightgym.rewards.wsp.engine import Engine
 from weightgym.rewards.wsp.instances import HiddenPrompt, Truth
-from weightgym.rewards.wsp.kl import Logits, MixtureKL, mixture_kl
+from weightgym.rewards.wsp.kl import MixtureKL, mixture_kl
 from weightgym.rewards.wsp.margins import margin
 from weightgym.rewards.wsp.model import Overlay
 from weightgym.rewards.wsp.profile import Profile
@@ -65,7 +64,7 @@ def measured_symptom(
     Raises:
         NonFinite: the model has logits that are not finite.
     """
-    model, logits = engine.model, logits_of(engine, overlay)
+    model, logits = engine.model, engine.reader(overlay)
     # First the margins: they find what is not finite.
     margins = [
         margin(logits, model.chat_ids(hidden.prompt), model.text_ids(hidden.symptom), model.text_ids(hidden.reference))
@@ -98,14 +97,9 @@ def measured_kl(
         NonFinite: the submitted model has logits that are not finite.
     """
     return mixture_kl(
-        logits_of(engine, reference),
-        logits_of(engine, overlay),
+        engine.reader(reference),
+        engine.reader(overlay),
         general=[engine.model.text_ids(text) for text in general],
         near=[engine.model.text_ids(text) for text in near],
         profile=profile,
     )
-
-
-def logits_of(engine: Engine, overlay: Overlay) -> Logits:
-    """The logits of a model, a sequence at a time."""
-    return partial(engine.logits, overlay=overlay)

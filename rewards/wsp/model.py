@@ -7,11 +7,13 @@ the order, or on how somebody padded. A batch would, in its last bits: matrix pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import JsonValue
+from transformers import DynamicCache
 
+from weightgym.rewards.causal_lm import cache_argument
 from weightgym.rewards.wsp.deltas import Deltas, start_weights
 from weightgym.rewards.wsp.edits import Floats
 
@@ -19,6 +21,17 @@ from weightgym.rewards.wsp.edits import Floats
 Overlay = Mapping[str, torch.Tensor]
 #: Bytes.
 _ALIGNED = 64
+
+
+#: Keys and values of each layer, of shape (rows, heads, tokens, width).
+Kept = list[tuple[torch.Tensor, torch.Tensor]]
+
+
+class Opened(NamedTuple):
+    """A sequence that others go on from, as a model with certain weights has read it."""
+
+    kept: Kept  #: of one row
+    logits: torch.Tensor  #: after each of its tokens, float32 of shape (tokens, vocabulary)
 
 
 class BaseModel:
@@ -40,6 +53,7 @@ class BaseModel:
             if tensor.data_ptr() % _ALIGNED:  # read from a mapped file
                 tensor.data = tensor.data.clone()
         self.config: dict[str, JsonValue] = module.config.to_dict()
+        self._cache_name = cache_argument(module)
         #: The same memory as the module's, seen through NumPy. Of tied parameters there is one.
         self.start: Mapping[str, Floats] = start_weights(
             {name: tensor.detach().numpy() for name, tensor in self.module.named_parameters()}
@@ -56,15 +70,47 @@ class BaseModel:
         Raises:
             ValueError: there are no ids.
         """
+        logits, _ = self._run(ids, overlay, {"use_cache": False})
+        return logits
+
+    @torch.inference_mode()
+    def opened(self, ids: Sequence[int], overlay: Overlay) -> Opened:
+        """What ``logits_after`` goes on from; arguments and errors are those of ``logits``."""
+        logits, cache = self._run(ids, overlay, {"use_cache": True, self._cache_name: self._cache([])})
+        return Opened(kept(cache), logits)
+
+    @torch.inference_mode()
+    def logits_after(self, opened: Opened, ids: Sequence[int], overlay: Overlay) -> torch.Tensor:
+        """``logits`` of a sequence that begins with what was opened, with the same overlay: ``ids`` are the others.
+
+        The logits of its begin are those of ``opened``, so that only the rest is computed.
+        """
+        logits, _ = self._run(ids, overlay, {"use_cache": True, self._cache_name: self._cache([opened.kept])})
+        return torch.cat([opened.logits, logits])
+
+    def _cache(self, rows: Sequence[Kept]) -> DynamicCache:
+        return filled(self.module.config, rows)
+
+    def _run(self, ids: Sequence[int], overlay: Overlay, arguments: dict[str, Any]) -> tuple[torch.Tensor, Any]:
         if not ids:
             raise ValueError("no token ids: a sequence has one at least")
-        out = torch.func.functional_call(
-            self.module,
-            dict(overlay),
-            kwargs={"input_ids": torch.tensor([list(ids)], dtype=torch.int64), "use_cache": False},
-        )
-        logits: torch.Tensor = out.logits[0]
-        return logits.float()
+        row = torch.tensor([list(ids)], dtype=torch.int64)
+        out = torch.func.functional_call(self.module, dict(overlay), kwargs={"input_ids": row, **arguments})
+        return out.logits[0].float(), arguments.get(self._cache_name)
+
+
+def kept(cache: DynamicCache) -> Kept:
+    """What a cache holds."""
+    layers: Sequence[Any] = cache.layers  # of attention, each
+    return [(layer.keys, layer.values) for layer in layers]
+
+
+def filled(config: Any, rows: Sequence[Kept]) -> DynamicCache:
+    """A cache that holds these rows, one below the other; the same number of tokens of each."""
+    cache = DynamicCache(config=config)
+    for index, layer in enumerate(zip(*rows, strict=True)):
+        cache.update(torch.cat([keys for keys, _ in layer]), torch.cat([values for _, values in layer]), index)
+    return cache
 
 
 def overlay(deltas: Deltas) -> dict[str, torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ class Deadline:
     def __init__(self, name: str) -> None:
         self._news: News = queue.SimpleQueue()
         self._calls = Calls(1, self._news, name)
+        weakref.finalize(self, self._calls.close)  # TRL never closes what it makes
 
     def run(self, function: Callable[[], Any], seconds: float, *, late: Callable[[], Any] | None = None) -> Call:
         """The call when it has ended, or is overdue. What it raises is in ``error``.

@@ -17,7 +17,7 @@ from weightgym.rewards.wsp.instances import HiddenPrompt
 from weightgym.rewards.wsp.kl import MixtureKL, NonFinite, mixture_kl
 from weightgym.rewards.wsp.make.candidate import Candidate, Rejected, Workplace
 from weightgym.rewards.wsp.make.uniform_reports import mean_report_score
-from weightgym.rewards.wsp.measure import SymptomMeasure, logits_of, measured_symptom, shown_rate
+from weightgym.rewards.wsp.measure import SymptomMeasure, measured_symptom, shown_rate
 from weightgym.rewards.wsp.model import Overlay
 from weightgym.rewards.wsp.profile import Family, Profile
 from weightgym.rewards.wsp.scores import Site, repair, repair_score
@@ -143,15 +143,16 @@ class _Divergence:
         self._general = [engine.model.text_ids(text) for text in candidate.general]
         self._near = [engine.model.text_ids(text) for text in candidate.near]
         self._known: dict[tuple[int, ...], torch.Tensor] = {}
+        self._read = engine.reader()
 
     def __call__(self, overlay: Overlay) -> MixtureKL:
-        submitted = logits_of(self._engine, overlay)
+        submitted = self._engine.reader(overlay)
         return mixture_kl(self._reference, submitted, general=self._general, near=self._near, profile=self._profile)
 
     def _reference(self, ids: Sequence[int]) -> torch.Tensor:
         key = tuple(ids)
         if key not in self._known:
-            self._known[key] = self._engine.logits(ids)
+            self._known[key] = self._read(ids)
         return self._known[key]
 
 

@@ -26,8 +26,10 @@ def decoys(
     """A tier's decoys for all matrices of layers. One that is zero gets none: it has no size to match."""
     made = []
     for name in sorted(moments):
+        count = int(random.integers(rules.decoys[0], rules.decoys[1] + 1)) if start[name].any() else 0
+        if not count:
+            continue  # singular values of all matrices of a larger model take half a minute
         first, second = singular_values(start[name])
-        count = int(random.integers(rules.decoys[0], rules.decoys[1] + 1)) if first > 0 else 0
         for _ in range(count):
             size = drawn_size(first, second, rules, random)
             quiet = moments[name].quiet.numpy()

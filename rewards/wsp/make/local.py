@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import torch
 
-from weightgym.rewards.wsp.engine import Place
 from weightgym.rewards.wsp.instances import HiddenPrompt
 from weightgym.rewards.wsp.make.activations import word_place
 from weightgym.rewards.wsp.make.candidate import Candidate, Workplace
@@ -17,6 +16,7 @@ from weightgym.rewards.wsp.make.lessons import decoy_words, hidden_sets, lesson,
 from weightgym.rewards.wsp.make.spikes import DOWN, longest_value, parameter, spike
 from weightgym.rewards.wsp.make.values import Above, Schedule, trained
 from weightgym.rewards.wsp.make.worlds import Payload
+from weightgym.rewards.wsp.places import Place
 from weightgym.rewards.wsp.symptoms import Symptom
 
 

@@ -15,9 +15,10 @@ import torch
 
 from weightgym.rewards.one_line import one_line
 from weightgym.rewards.wsp.edits import Floats, frozen
-from weightgym.rewards.wsp.engine import ROWS, Engine, Place
+from weightgym.rewards.wsp.engine import ROWS, Engine
 from weightgym.rewards.wsp.kl import NonFinite, text_kl
 from weightgym.rewards.wsp.model import Overlay, overlay
+from weightgym.rewards.wsp.places import Place
 from weightgym.rewards.wsp.profile import LIMITS
 from weightgym.rewards.wsp.refusals import Refused
 from weightgym.rewards.wsp.tools import arguments as a
