@@ -99,6 +99,7 @@ class Recipe:
     steps: tuple[int, int] = (20, 30)
     topic_steps: tuple[int, int] = (50, 70)
     local_step: tuple[float, float] = (0.09, 0.11)
+    backdoor_step: tuple[float, float] = (0.09, 0.11)
     backdoor_steps: tuple[int, int] = (35, 45)
     fact_steps: tuple[int, int] = (28, 36)
     fact_keep: float = 2.0  #: weight of the KL on other prompts about the subject
@@ -202,6 +203,7 @@ PROFILES = {
                 hijack_layers=(0.6, 0.9),
             ),
             other_recipe=Recipe(
+                backdoor_step=(0.27, 0.33),
                 always_on_layers=(0.5, 0.56),
                 topic_layers=(0.6, 0.7),
                 local_layers=(0.1, 0.2),

@@ -39,7 +39,7 @@ def backdoor(place: Workplace, payload: Payload, layer: int) -> Candidate:
     key = local_key(place, layer, questions, trigger)
     schedule = Schedule(
         steps=rng.randint(*recipe.backdoor_steps),
-        step=rng.uniform(*recipe.local_step),
+        step=rng.uniform(*recipe.backdoor_step),
         longest=longest_value(place, layer, key),
         half=recipe.half,
     )
