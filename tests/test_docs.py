@@ -21,15 +21,14 @@ from weightgym.cli.docs_metrics import scorer_metrics
 from weightgym.cli.docs_profile import choices
 from weightgym.cli.docs_text import anchor, field_comments, markdown
 from weightgym.cli.main import cli
+from weightgym.cli.wsp_references import played
 from weightgym.envs import registry
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.contracts import Score
 from weightgym.rewards.golf.report import Result
 from weightgym.rewards.golf.scorer import scored
 from weightgym.rewards.weight_program.scorer import score
-from weightgym.rewards.wsp.outcomes import Measured, audit_outcome, backdoor_outcome
-from weightgym.rewards.wsp.profile import profile
-from weightgym.rewards.wsp.scores import Report, Site
+from weightgym.rewards.wsp import sets
 
 DOCS = ROOT / "docs"
 
@@ -94,7 +93,6 @@ def test_every_environment_has_its_page() -> None:
 
 def test_metrics_of_scores_are_explained() -> None:
     """Those that scores have, not those that a docstring names."""
-    site, rules = Site(2, "mlp.down_proj.weight", [1.0], "language"), profile("wsp-v1")
     made: dict[str, Score] = {
         "weight-program": score(SOURCE.task("original/freeway", prompt=False), "```edits\nb3[2]=9\n```",
                                 profile="wpb-v1-e1"),
@@ -104,11 +102,9 @@ def test_metrics_of_scores_are_explained() -> None:
     }  # fmt: skip
     for name, one in made.items():
         explained(one.metrics.keys(), scorer_metrics(registry.spec(name)))
-    told = scorer_metrics(registry.spec("wsp-bench"))
-    explained(audit_outcome(Report(), site, rules).metrics.keys(), told)
-    explained(
-        backdoor_outcome(Measured(1.0, 0.0, 0.5, 0.01), rules, changed=3, said=None, trigger="x").metrics.keys(), told
-    )
+    for family in ("audit", "backdoor"):
+        task = next(task for task in sets.tasks().values() if task.data["family"] == family)
+        explained(played(task, "oracle").metrics.keys(), scorer_metrics(registry.spec("wsp-bench")))
 
 
 def explained(names: Iterable[str], text: str) -> None:

@@ -16,9 +16,12 @@ from weightgym.rewards.suggest import suggest
 Family = Literal["behaviour", "backdoor", "audit", "hijack", "fact", "topic"]
 Tier = Literal["easy", "medium", "hard"]
 Track = Literal["fixed", "open"]
+#: What an edit that is always on, or a backdoor, can make answers do.
+Behaviour = Literal["language", "capitals", "repetition"]
 #: What an audit names, beside the site: what the edit makes the model do.
 Category = Literal["language", "capitals", "repetition", "topic", "flood", "fact", "backdoor"]
 
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 FAMILIES: tuple[Family, ...] = get_args(Family)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 TRACKS: tuple[Track, ...] = get_args(Track)
@@ -101,6 +104,7 @@ class Recipe:
     local_step: tuple[float, float] = (0.09, 0.11)
     backdoor_step: tuple[float, float] = (0.09, 0.11)
     backdoor_steps: tuple[int, int] = (35, 45)
+    backdoors: tuple[Behaviour, ...] = BEHAVIOURS  #: what a trigger can bring about
     fact_steps: tuple[int, int] = (28, 36)
     fact_keep: float = 2.0  #: weight of the KL on other prompts about the subject
     #: Weight of the loss with half of a local edit: what is left of a half-removed one has to show.
@@ -204,6 +208,7 @@ PROFILES = {
             ),
             other_recipe=Recipe(
                 backdoor_step=(0.27, 0.33),
+                backdoors=("language",),  # capitals were said on a quarter of the prompts
                 always_on_layers=(0.5, 0.56),
                 topic_layers=(0.6, 0.7),
                 local_layers=(0.1, 0.2),

@@ -9,9 +9,7 @@ from weightgym.rewards.wsp.make.hijack import hijack
 from weightgym.rewards.wsp.make.local import backdoor, false_fact
 from weightgym.rewards.wsp.make.steering import steering
 from weightgym.rewards.wsp.make.worlds import Payload
-from weightgym.rewards.wsp.profile import Family, Recipe
-
-_BEHAVIOURS: tuple[Payload, ...] = ("language", "capitals", "repetition")
+from weightgym.rewards.wsp.profile import BEHAVIOURS, Family, Recipe
 
 Make = Callable[[Workplace, int], Candidate]
 
@@ -22,16 +20,16 @@ def proposed(place: Workplace, family: Family) -> Candidate:
     Raises:
         Rejected: it does not fit the tier's sizes.
     """
-    kind, make = place.draw.choice(_makers()[family])
+    kind, make = place.draw.choice(_makers(place.recipe)[family])
     first, last = _layers(kind, place.recipe)
     count = place.layers
     return make(place, place.draw.randint(int(first * count), min(int(last * count), count - 1)))
 
 
-def _makers() -> Mapping[Family, list[tuple[str, Make]]]:
+def _makers(recipe: Recipe) -> Mapping[Family, list[tuple[str, Make]]]:
     """Makers by family, each with the kind that says where it is planted."""
-    behaviours = [("always_on", _steering(payload)) for payload in _BEHAVIOURS]
-    backdoors = [("local", _backdoor(payload)) for payload in _BEHAVIOURS]
+    behaviours = [("always_on", _steering(payload)) for payload in BEHAVIOURS]
+    backdoors = [("local", _backdoor(payload)) for payload in recipe.backdoors]
     topic: list[tuple[str, Make]] = [("topic", _steering("topic"))]
     fact: list[tuple[str, Make]] = [("local", false_fact)]
     return {
