@@ -1,4 +1,8 @@
-"""WSP-Bench on a real language model, SmolLM2-135M: instances of each family are made, played and scored."""
+"""WSP-Bench on a real language model, SmolLM2-135M: instances are made, played and scored.
+
+A set with an instance of each family is in ``data/wsp_smollm2``. It was made by the command, as ``test_a_family`` makes
+it again: ten minutes for some families, of which CI makes one that takes two.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,37 @@ from typing import Any
 
 import pytest
 
+from weightgym.cli.wsp_references import played
 from weightgym.rewards.contracts import Task
 from weightgym.rewards.wsp import sets
-from weightgym.rewards.wsp.instances import write_instances
+from weightgym.rewards.wsp.instances import InstanceKey, read_tasks, write_instances
 from weightgym.rewards.wsp.profile import FAMILIES, Family, profile
 
 pytest.importorskip("gguf")
 pytestmark = pytest.mark.minutes
 
-#: With it the first hijack passes.
+#: Of the set, too.
 SECRET = b"a secret for tests of smollm2"
+SET = Path(__file__).parent / "data" / "wsp_smollm2" / "smollm2.jsonl"
+
+
+def check_scores(task: Task) -> None:
+    """All for undoing the edit, nothing for nothing; and the calibration was that of the profile."""
+    truth, asked = sets.truth_of(task), profile("wsp-v1").other_models
+    assert truth.measured["symptom"] >= asked.symptom
+    assert truth.measured["symptom_reference"] <= asked.symptom_at_reference
+    assert truth.measured["defective"] - truth.measured["reference"] >= profile("wsp-v1").least_gap
+    assert len(truth.prompts) >= asked.prompts
+    assert played(task, "oracle").metrics["score"] >= 99
+    assert played(task, "no-op").metrics["score"] <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "hijack"])
+def test_an_instance_of_the_set(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sets.VARIABLE, str(SET))
+    (task,) = (task for task in read_tasks(SET).values() if task.data["family"] == family)
+    check_scores(task)
 
 
 @pytest.fixture(scope="module")
@@ -29,30 +54,16 @@ def maker() -> Any:
     return Maker(base, world_of(base), SECRET, profile("wsp-v1"))
 
 
-def check(maker: Any, family: Family, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make an instance and let the oracle play it."""
-    from weightgym.cli.wsp_references import played
-    from weightgym.rewards.wsp.instances import InstanceKey
-
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=pytest.mark.slow if family == "hijack" else pytest.mark.nightly)
+        for family in FAMILIES
+    ],
+)
+def test_a_family(maker: Any, family: Family, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = maker.make(InstanceKey("wsp-v1", maker.model_hash, family, "easy", "test", 0, 0))
-    assert made.truth.measured["symptom"] >= 0.6
-    public = folder / "smollm2.jsonl"
+    public = tmp_path / "smollm2.jsonl"
     write_instances(public, sets.truth_folder(public), [(made.task, made.truth)])
     monkeypatch.setenv(sets.VARIABLE, str(public))
-    assert made.truth.measured.get("no_op_score", 0.0) <= 1
-    assert played(made.task, "oracle").metrics["score"] >= 99
-    task: Task = made.task
-    return task
-
-
-@pytest.mark.slow
-def test_a_hijack(maker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(maker, "hijack", tmp_path, monkeypatch)
-
-
-@pytest.mark.nightly  # minutes for each: values are trained, and candidates rejected
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "hijack"])
-def test_another_family(maker: Any, family: Family, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from weightgym.cli.wsp_references import played
-
-    assert played(check(maker, family, tmp_path, monkeypatch), "no-op").metrics["score"] <= 1
+    check_scores(made.task)

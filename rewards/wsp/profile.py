@@ -207,7 +207,8 @@ PROFILES = {
                 hijack_layers=(0.6, 0.9),
             ),
             other_recipe=Recipe(
-                backdoor_step=(0.27, 0.33),
+                backdoor_step=(0.36, 0.44),
+                backdoor_steps=(50, 60),
                 backdoors=("language",),  # capitals were said on a quarter of the prompts
                 always_on_layers=(0.5, 0.56),
                 topic_layers=(0.6, 0.7),
