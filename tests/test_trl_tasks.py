@@ -13,6 +13,7 @@ import digits_env
 import pytest
 import toy_env
 from click.testing import CliRunner
+from trl_episodes import columns
 
 from weightgym.cli.main import cli
 from weightgym.envs import registry
@@ -26,12 +27,6 @@ BREAKOUT = Path(__file__).parents[1] / "examples" / "answers" / "breakout.md"
 def _toys() -> Iterator[None]:
     with registry.override(digits_env.SPEC), registry.override(toy_env.TOY), registry.override(toy_env.GUESS):
         yield
-
-
-def columns(tasks: TRLTasks, *ids: str) -> dict[str, Any]:
-    """What TRL's trainer gives of rows of the data set."""
-    rows = [tasks.row(tasks.tasks[id]) for id in ids]
-    return {name: [row[name] for row in rows] for name in rows[0] if name != "prompt"}
 
 
 def scored(rows: list[dict[str, Any]], folder: Path, *flags: str) -> list[float]:
@@ -59,14 +54,6 @@ def test_weight_program_has_the_bits_of_the_command(tmp_path: Path, workers: int
     assert rewards[0]
     assert rewards[2:] == [0.0, 0.0]  # invalid: the floor
     assert tasks.faults == 0
-
-
-def test_invalid_answers_of_golf_get_its_floor(tmp_path: Path) -> None:
-    tasks = TRLTasks("golf", tasks=["lang/0"], workers=1, timeout=300)
-    texts = ["", "```python\nimport\n```"]
-    rewards = tasks.reward(completions=texts, **columns(tasks, "lang/0", "lang/0"))
-    assert rewards == [-9.0, -9.0]
-    assert rewards == scored([{"env": "golf", "task": "lang/0", "completion": text} for text in texts], tmp_path)
 
 
 def test_dataset_is_the_prompts() -> None:

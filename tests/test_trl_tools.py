@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import json
 import math
 import threading
@@ -13,9 +12,11 @@ from typing import Any
 
 import pytest
 import toy_tools_env
+import trl_episodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.utils.chat_template_utils import get_json_schema
+from trl_episodes import columns, tools_of
 
 from weightgym.envs import registry
 from weightgym.rewards.batch_worker import score_one
@@ -39,29 +40,15 @@ def _toy() -> Iterator[None]:
 
 
 def started(id: str, **options: Any) -> tuple[Any, TRLTasks]:
-    """An environment at the start of a task's episode, made and found as TRL does it."""
+    """An environment at the start of a task's episode."""
     tasks = TRLTasks("toy-tools", tasks=[id], **options)
-    assert tasks.environments is not None
-    row = tasks.row(tasks.tasks[id])
-    played = tasks.environments[row.pop("environment")]()
-    played.reset(**row)
-    return played, tasks
-
-
-def tools_of(played: ToolEnvironment) -> dict[str, Any]:
-    """The tools, found as TRL does it."""
-    methods = [name for name, _ in inspect.getmembers(type(played), predicate=inspect.isfunction)]
-    public = [getattr(played, name) for name in methods if name not in ("reset", "get_reward") and name[0] != "_"]
-    return {method.__name__: method for method in public}
+    return trl_episodes.started(tasks, id), tasks
 
 
 def reward(played: ToolEnvironment, tasks: TRLTasks, said: str = "") -> float | None:
     """What the reward function says of the rollout."""
-    (id,) = tasks.tasks
-    row = tasks.row(tasks.tasks[id])
-    columns = {name: [row[name]] for name in ("env", "task", "task_sha256")}
     completions = [[{"role": "assistant", "content": said}]]
-    return tasks.reward(None, completions, None, environments=[played], **columns)[0]
+    return tasks.reward(None, completions, None, environments=[played], **columns(tasks, *tasks.tasks))[0]
 
 
 def test_the_methods_are_the_tools() -> None:
@@ -289,10 +276,8 @@ def test_a_reset_that_fails_later_is_a_fault(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_reward_needs_the_environments() -> None:
     tasks = TRLTasks("toy-tools")
-    row = tasks.row(tasks.tasks["plain/1"])
-    columns = {name: [row[name]] for name in ("env", "task", "task_sha256")}
     with pytest.raises(TaskError, match=r"environment_factory=tasks\.environments"):
-        tasks.reward(completions=["text"], **columns)
+        tasks.reward(completions=["text"], **columns(tasks, "plain/1"))
 
 
 def test_tasks_with_other_tools_get_a_class_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

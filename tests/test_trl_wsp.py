@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import wsp_sets
 from click.testing import CliRunner
 from transformers.utils.chat_template_utils import get_json_schema
+from trl_episodes import columns, started, tools_of
 
 from weightgym.cli.main import cli
 from weightgym.rewards.contracts import Task
@@ -27,21 +26,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Family, Task
         yield tasks
 
 
-def started(tasks: TRLTasks, task: Task) -> tuple[Any, dict[str, Any]]:
-    """An environment at the start of an episode, and its tools by the names that the model sees."""
-    assert tasks.environments is not None
-    row = tasks.row(tasks.tasks[task.id])
-    played = tasks.environments[row.pop("environment")]()
-    played.reset(**row)
-    names = [name for name, _ in inspect.getmembers(type(played), inspect.isfunction) if name.startswith("tool_")]
-    methods = [getattr(played, name) for name in names]
-    return played, {method.__name__: method for method in methods}
-
-
 def test_an_episode_has_the_bits_of_the_command(made: dict[Family, Task], tmp_path: Path) -> None:
     tasks = TRLTasks("wsp-bench", tasks=[made["hijack"].id, made["audit"].id])
     (repair,) = wsp_sets.undo("hijack")
-    played, tools = started(tasks, made["hijack"])
+    played = started(tasks, made["hijack"].id)
+    tools = tools_of(played)
     assert "refused" in tools["tensor_stats"](parameter="no.such.parameter")
     assert "refused" in tools["read_slice"](rows="all")  # arguments are the environment's business
     tools["rank_one"](**json.loads(repair["function"]["arguments"]))
@@ -51,12 +40,11 @@ def test_an_episode_has_the_bits_of_the_command(made: dict[Family, Task], tmp_pa
     tools["rank_one"](**json.loads(repair["function"]["arguments"]))
     assert tools["submit"]() == ENDED
 
-    idle, _ = started(tasks, made["audit"])
+    idle = started(tasks, made["audit"].id)
     chosen = [made["hijack"], made["audit"]]
-    rows = [tasks.row(tasks.tasks[task.id]) for task in chosen]
-    columns = {name: [row[name] for row in rows] for name in ("env", "task", "task_sha256")}
+    given = columns(tasks, *(task.id for task in chosen))
     said = [[{"role": "assistant", "content": "done"}], [{"role": "assistant", "content": "I give up."}]]
-    rewards = tasks.reward(completions=said, environments=[played, idle], **columns)
+    rewards = tasks.reward(completions=said, environments=[played, idle], **given)
     assert rewards[0] is not None
     assert rewards[0] > 0.5
     assert rewards[1] == 0.0
@@ -78,7 +66,7 @@ def test_an_episode_has_the_bits_of_the_command(made: dict[Family, Task], tmp_pa
 
 def test_the_model_sees_every_tool(made: dict[Family, Task]) -> None:
     tasks = TRLTasks("wsp-bench", tasks=[made["audit"].id])
-    _, tools = started(tasks, made["audit"])
+    tools = tools_of(started(tasks, made["audit"].id))
     ours = [tool["function"]["name"] for tool in tasks._tools[made["audit"].id]]
     assert list(tools) == ours
     assert [get_json_schema(tool)["function"]["name"] for tool in tools.values()] == ours

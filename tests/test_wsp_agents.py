@@ -13,6 +13,7 @@ import wsp_sets
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wsp_shipped import ALL_AGENTS
 
 from weightgym.cli.main import cli
 from weightgym.envs import registry
@@ -33,7 +34,6 @@ from weightgym.rollouts.backends import open_backend
 from weightgym.rollouts.store import read as read_rollouts
 
 Talk = list[dict[str, Any]]
-ALL: dict[str, Agent] = {**AGENTS, "oracle": oracle}
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +60,19 @@ def score_of(task: Task, agent: Agent, seed: int | str = 0) -> Score:
     return scored(Ended.of(one), truth, sets.subject_of(truth))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL_AGENTS)
 def test_an_agent_is_a_function_of_the_conversation(tasks: dict[Family, Task], name: str) -> None:
     """With the prompt before it or without, told at once or message by message, and in the middle of it, too."""
     task = tasks["audit"]
-    one, talk = played(task, ALL[name])
+    one, talk = played(task, ALL_AGENTS[name])
     assert one.ended_by == "submit"
     assert one.refused == 0
     turns = [index for index, message in enumerate(talk) if message["role"] == "assistant"]
     prompt: Talk = list(SOURCE.task(task.id).messages)
     for index in {turns[0], turns[len(turns) // 2], turns[-1]}:
-        assert ALL[name](task, talk[:index], 0) == ALL[name](task, prompt + talk[:index], 0) == talk[index]
+        assert (
+            ALL_AGENTS[name](task, talk[:index], 0) == ALL_AGENTS[name](task, prompt + talk[:index], 0) == talk[index]
+        )
 
 
 def test_only_the_random_one_has_a_seed(tasks: dict[Family, Task]) -> None:
@@ -81,7 +83,7 @@ def test_only_the_random_one_has_a_seed(tasks: dict[Family, Task]) -> None:
 
 
 def test_what_the_agents_get_of_a_hijack_by_hand(tasks: dict[Family, Task]) -> None:
-    points = {name: score_of(tasks["hijack"], agent).metrics["score"] for name, agent in ALL.items()}
+    points = {name: score_of(tasks["hijack"], agent).metrics["score"] for name, agent in ALL_AGENTS.items()}
     assert points["oracle"] > 99
     assert points["no-op"] == 0
     assert points["random"] < 5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import re
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +21,7 @@ from weightgym.rewards.wsp.edits import RankOne, Scale, frozen
 from weightgym.rewards.wsp.kl import Logits, NonFinite, mixture_kl, text_kl, token_kl, unpadded
 from weightgym.rewards.wsp.model import overlay
 from weightgym.rewards.wsp.profile import profile
+from weightgym.rewards.wsp.threads import one_thread
 
 V1 = profile("wsp-v1")
 BASE = wsp_models.base()
@@ -117,6 +120,47 @@ def test_a_text_has_the_same_kl_whoever_else_is_asked(place: int, others: list[i
     assert together.tokens == alone.tokens + sum(part.tokens for part in parts)
     total = math.fsum(part.mean * part.tokens for part in (alone, *parts))
     assert together.mean == pytest.approx(total / together.tokens, rel=1e-12)
+
+
+def test_threads_change_no_bit() -> None:
+    """The sum of one token's terms over a vocabulary like SmolLM2's is one that torch would share among threads."""
+    draws = torch.Generator().manual_seed(0)
+    p, q = (3 * torch.randn(1, 49_152, generator=draws) for _ in range(2))
+    before, seen, found = torch.get_num_threads(), set(), set()
+    try:
+        for threads in (1, 2, 3, 8, 40):
+            torch.set_num_threads(threads)
+            found.add(text_kl(lambda ids: p, lambda ids: q, [[0]]).mean)
+            seen.add(torch.get_num_threads() == threads)
+    finally:
+        torch.set_num_threads(before)
+    assert len(found) == 1
+    assert seen == {True}  # others get theirs back
+
+
+def test_who_leaves_gives_nobody_else_threads() -> None:
+    """Episodes are scored side by side, each in a thread of its own."""
+    before, seen = torch.get_num_threads(), list[str]()
+    entered, left = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with one_thread():
+            entered.set()
+            left.wait(30)
+            seen.extend(re.findall(r"get_(?:num|max)_threads\(\) : (\d+)", torch.__config__.parallel_info()))
+
+    thread = threading.Thread(target=other)
+    torch.set_num_threads(3)
+    try:
+        with one_thread():
+            thread.start()
+            assert entered.wait(30)
+        assert torch.get_num_threads() == 3
+        left.set()
+        thread.join(30)
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {"1"}  # torch's, OpenMP's, MKL's
 
 
 def test_a_model_against_itself_is_zero() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -111,6 +114,23 @@ def test_singular_values_and_vectors_are_those_of_a_whole_decomposition(bench: W
     assert rebuilt == pytest.approx((left[:, :6] * values[:6]) @ right[:6], abs=1e-9)
     entries = ask(bench, "singular_values", parameter=name, k=3, vector=2)
     assert f"{np.abs(left[:, 2]).argmax()}: {np.abs(left[:, 2]).max():+.6g}" in entries  # the largest entry is positive
+
+
+def test_threads_change_no_bit_of_a_decomposition() -> None:
+    """In processes of their own: some libraries read the number of threads when they start, and never again."""
+    code = "import hashlib, numpy, torch; from weightgym.rewards.wsp.tools.spectra import spectrum; "
+    code += "wide = numpy.random.default_rng(0).standard_normal((384, 576)).astype('f4'); "
+    code += "print(hashlib.sha256(b''.join(part.tobytes() for part in spectrum(wide, 8))).hexdigest())"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads),
+            check=True,
+            capture_output=True,
+        ).stdout
+        for threads in ("1", "2", "5")
+    }
+    assert len(found) == 1
 
 
 def test_singular_values_that_are_zero_have_no_vectors(bench: Workbench) -> None:

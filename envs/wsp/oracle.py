@@ -31,6 +31,22 @@ def oracle(task: Task, messages: Sequence[Mapping[str, Any]], seed: int | str) -
     return played_by(plan)(task, messages, seed)
 
 
+def oracle_conversation(task: Task) -> list[dict[str, Any]]:
+    """A whole episode of the oracle's, as the scorer takes it. The oracle reads no answer, so no call is run: all are
+    answered with nothing.
+
+    Raises:
+        TaskError: as ``oracle``.
+    """
+    talk: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    while not any(call["function"]["name"] == "submit" for call in calls):
+        talk.append(oracle(task, talk, 0))
+        calls = talk[-1]["tool_calls"]
+        talk += [{"role": "tool", "tool_call_id": call["id"], "content": ""} for call in calls]
+    return talk
+
+
 def _undone(edit: Edit) -> Ask:
     if isinstance(edit, RankOne):
         left, right = edit.left.tolist(), edit.right.tolist()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -24,6 +24,7 @@ from weightgym.rewards.wsp.kl import Logits, NonFinite
 from weightgym.rewards.wsp.language_model import LanguageModel
 from weightgym.rewards.wsp.model import BaseModel, Kept, Opened, Overlay, filled, kept
 from weightgym.rewards.wsp.places import Place, at, moved, taking
+from weightgym.rewards.wsp.threads import one_thread
 
 #: Rows of a block.
 ROWS = 20
@@ -323,20 +324,6 @@ class Engine:
         finally:
             self._rows = rows
         return output
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Products of matrices by one thread: shared among several, they round differently, and small ones are slower."""
-    before = torch.get_num_threads()
-    if before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _length(tokens: int) -> int:

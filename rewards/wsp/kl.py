@@ -15,6 +15,7 @@ import torch
 
 from weightgym.rewards.contracts import GraderError, ModelError
 from weightgym.rewards.wsp.profile import Profile
+from weightgym.rewards.wsp.threads import one_thread
 
 #: Token ids to logits, float32 of shape (tokens, vocabulary); see ``model.BaseModel.logits``.
 Logits = Callable[[Sequence[int]], torch.Tensor]
@@ -62,6 +63,7 @@ def mixture_kl(
     return MixtureKL(*parts, mean)
 
 
+@one_thread()
 def text_kl(reference: Logits, submitted: Logits, texts: Sequence[Sequence[int]]) -> TextKL:
     """The mean per-token KL on these texts (token ids, without padding).
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from weightgym.rewards.wsp.kl import Logits, NonFinite
+from weightgym.rewards.wsp.threads import one_thread
 
 
 def margin(logits: Logits, prompt: Sequence[int], symptom: Sequence[int], reference: Sequence[int]) -> float:
@@ -23,6 +24,7 @@ def margin(logits: Logits, prompt: Sequence[int], symptom: Sequence[int], refere
     return mean_logprob(logits, prompt, symptom) - mean_logprob(logits, prompt, reference)
 
 
+@one_thread()
 def mean_logprob(logits: Logits, prompt: Sequence[int], continuation: Sequence[int]) -> float:
     """The mean log-probability of the tokens of a continuation after a prompt, in nats.
 

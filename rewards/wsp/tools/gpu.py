@@ -21,6 +21,7 @@ from weightgym.rewards.wsp.model import Overlay, overlay
 from weightgym.rewards.wsp.places import Place
 from weightgym.rewards.wsp.profile import LIMITS
 from weightgym.rewards.wsp.refusals import Refused
+from weightgym.rewards.wsp.threads import one_thread
 from weightgym.rewards.wsp.tools import arguments as a
 from weightgym.rewards.wsp.tools.catalogue import Call
 from weightgym.rewards.wsp.tools.vectors import unit
@@ -241,6 +242,7 @@ def _kept(desk: Desk, vectors: Sequence[Floats], told: Sequence[str], what: str)
     return "\n".join([head, *shortened(told, desk.answer_bytes - len(head.encode()) - 1)])
 
 
+@one_thread()
 def _likeliest(desk: Desk, logits: torch.Tensor, k: int) -> str:
     if not torch.isfinite(logits).all():
         return "not finite"

@@ -1,4 +1,7 @@
-"""Singular values and vectors of a matrix, and the norms of its rows and columns. Float64 throughout."""
+"""Singular values and vectors of a matrix, and the norms of its rows and columns. Float64 throughout.
+
+Needs the extra ``train``, which is imported on use.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,22 @@ def spectrum(weight: Floats, k: int) -> Spectrum:
     From the eigenvectors of the smaller of W Wᵀ and Wᵀ W: what is asked for are leading values, which that gives to
     about eight digits, many times faster than a whole decomposition. The largest entry of each left vector is positive.
     """
-    wide = weight.astype(np.float64)
-    tall = wide.shape[0] >= wide.shape[1]
-    gram = wide.T @ wide if tall else wide @ wide.T
-    squares, vectors = np.linalg.eigh(gram)
-    order = np.argsort(squares)[::-1][:k]
-    values, near = np.sqrt(np.clip(squares[order], 0, None)), vectors[:, order]
+    # Torch's decomposition can be kept to one thread: NumPy's differs in the last bits by the number of threads.
+    import torch
+
+    from weightgym.rewards.wsp.threads import one_thread
+
+    with one_thread():
+        wide = torch.from_numpy(weight.astype(np.float64))
+        tall = wide.shape[0] >= wide.shape[1]
+        squares, vectors = torch.linalg.eigh(wide.T @ wide if tall else wide @ wide.T)
+        order = np.argsort(squares.numpy())[::-1][:k].copy()
+        chosen = vectors[:, order]
+        product = wide @ chosen if tall else wide.T @ chosen
+    near = chosen.numpy()
+    values = np.sqrt(np.clip(squares.numpy()[order], 0, None))
     real = values > _LEAST * max(values[0], np.finfo(np.float64).tiny)
-    far = (wide @ near if tall else wide.T @ near) / np.where(real, values, np.inf)
+    far = product.numpy() / np.where(real, values, np.inf)
     left, right = (far, near) if tall else (near, far)
     left, right = np.where(real, left, 0.0), np.where(real, right, 0.0)
     signs = np.where(left[np.abs(left).argmax(0), np.arange(len(values))] < 0, -1.0, 1.0)
