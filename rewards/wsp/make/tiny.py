@@ -78,7 +78,10 @@ class TinyWorld:
         seed = rng.randrange(_SEEDS)
         drawn = (sample("held-out", seed, index) for index in range(count * 100))
         fitting = (text for text in drawn if not (without and set(without) <= set(text.split())))
-        return [text for text, _ in zip(dict.fromkeys(fitting), range(count), strict=False)]
+        made: dict[str, None] = {}
+        while len(made) < count and (text := next(fitting, None)) is not None:
+            made[text] = None
+        return list(made)
 
     def near(self, rng: random.Random, count: int, payload: Payload, about: str) -> list[str]:
         if payload in _MODES:
