@@ -122,7 +122,8 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(addprefix -p weightgym.,$(PACKAGES))
-	MYPYPATH=tests:benchmarks:envs/hub $(BIN)/mypy tests benchmarks envs/hub
+	MYPYPATH=tests:benchmarks:envs/hub:examples/own_environment \
+		$(BIN)/mypy tests benchmarks envs/hub examples/own_environment
 
 bench: setup
 	$(BIN)/python benchmarks/wpb_scorer.py

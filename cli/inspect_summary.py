@@ -12,6 +12,8 @@ from weightgym.trainers.report import Report, brief
 from weightgym.trainers.rollout_summary import RolloutSummary
 from weightgym.trainers.run_folder import Run
 
+#: Characters of a fault's name, and of its reason.
+_LONGEST = 300
 #: Reasons of invalid answers that are shown; the page has them all.
 _REASONS = 5
 
@@ -80,7 +82,10 @@ def _print_rollouts(rollouts: RolloutSummary) -> None:
 
 
 def print_reasons(rollouts: RolloutSummary, *, last: bool) -> None:
-    """Print why answers are invalid; ``last``: how many of them in the last steps, too."""
+    """Print why answers are invalid (``last``: how many of them in the last steps, too), and why one has no reward."""
+    for kinds in rollouts.samples.values():
+        if fault := kinds.get("fault"):
+            click.echo(f"no reward: {printable(fault.id)[:_LONGEST]}: {printable(fault.score.reason)[:_LONGEST]}")
     if not rollouts.reasons:
         return
     columns = ("answers", "last steps") if last else ("answers",)

@@ -27,6 +27,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "wpb": ("weightgym.cli.wpb:wpb", "Tools for WeightProgramBench."),
     "wsp": ("weightgym.cli.wsp:wsp", "Tools for WSP-Bench."),
 }
+#: Packages that a plain installation leaves out, and the extra that brings each.
+EXTRAS: Mapping[str, str] = {
+    "PIL": "games", "numba": "games",
+    "safetensors": "train", "tokenizers": "train", "torch": "train", "transformers": "train",
+    "httpx": "servers", "tenacity": "servers",
+    "jinja2": "plots", "matplotlib": "plots",
+    "huggingface_hub": "hf", "modal": "modal", "peft": "lora", "pyarrow": "parquet",
+}  # fmt: skip
 
 
 class LazyGroup(click.Group):
@@ -77,6 +85,12 @@ class LazyGroup(click.Group):
             raise
         except BrokenPipeError:
             raise  # the reader of our output left: click ends quietly
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRAS:
+                raise
+            needed = f"this needs {package}: pip install 'weightgym[{EXTRAS[package]}]'"
+            raise click.ClickException(needed) from error
         except OSError as error:
             raise click.ClickException(_os_error_text(error)) from error
         except Exception as error:

@@ -25,7 +25,7 @@ def prompt(env: str, task: str | None, as_json: bool, profile: str | None) -> No
     ENV is weight-program when it is left out. Task ids are listed by `weightgym tasks`.
     """
     if task is None:
-        if any(env in (entry.name, entry.gym_id) for entry in registry.specs()):
+        if any(env in (entry.name, entry.gym_id) for entry in registry.all_specs()):
             raise click.UsageError(f"missing the task: weightgym prompt {env} TASK (see `weightgym tasks {env}`)")
         env, task = DEFAULT_ENV, env
     entry, _ = find_task(env, task)

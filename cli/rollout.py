@@ -59,5 +59,7 @@ def _report(made: Made, output: Path) -> None:
     mean = f"mean reward {sum(rewards) / len(rewards):.4f} of {len(rewards)}" if rewards else "no rewards"
     told = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     click.echo(f"{output}: {len(outcomes)} rollouts ({made.kept} kept): {told}; {mean}")
+    if statuses["error"] or statuses["timeout"]:
+        click.echo(f"why some have no reward: weightgym inspect {output}", err=True)
     if cut := sum(one.cut for one in outcomes):
         click.echo(f"{cut} of {len(outcomes)} answers were cut at --max-tokens", err=True)

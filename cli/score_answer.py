@@ -27,7 +27,7 @@ def score_answer(raw: bytes, name: str, *, env: str, task: str, profile: str | N
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{name}: not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}") from error
     scorer = load_scorer(entry.scorer)
-    score = score_one(scorer, found, answer, profile=profile or entry.default_profile)
+    score = score_one(scorer, found, answer, profile=entry.checked_profile(profile))
     if as_json:
         echo_json(score.model_dump(mode="json"))
     else:

@@ -62,6 +62,7 @@ class _Run:
     todo: bytearray = field(default_factory=bytearray)  #: by place: 1 for a row to score
     kept: dict[int, OldRow] = field(default_factory=dict)  #: places of rows whose old score stands
     bad: int = 0
+    fault: str = ""  #: where the first row failed through our fault, and why
     scorers: dict[str, str] = field(default_factory=dict)  #: by environment
     profiles: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -207,6 +208,8 @@ def _score(run: _Run, journal: Journal) -> None:
                         run.cache.put(one.key, score)
                     done += 1
                     run.count(one.row, score.status, score.reward, score.profile)
+                    if score.reward is None and not run.fault:
+                        run.fault = f"line {one.row.line}: {score.reason}"
                     progress.update(score.status)
                     if emitter:
                         emitter.emit()
@@ -280,9 +283,13 @@ def _report(run: _Run) -> bool:
         text += f" ({problems})"
     if run.cache and run.cache.hits:
         text += f", {run.cache.hits} of them from the cache"
+    if run.bad and not total:
+        text += ": is it one answer? Then say to which task: --task ID"
     if options.out and total:
         text += f", see {options.out}"
         if tally.faults:
             text += "; --resume tries error and timeout again"
+    if run.fault:
+        _tell(f"the first without a reward, {run.fault}"[:_LONGEST_TOLD])
     click.echo(text, err=True)
     return not problems and not (options.diff and run.differences.changed)

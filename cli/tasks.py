@@ -82,4 +82,5 @@ def find_task(env: str, id: str) -> tuple[registry.EnvSpec, Task]:
         known = [name for split in _SPLITS for name in entry.tasks.ids(split)]
         if id in known:
             raise
-        raise TaskError(f"unknown task {shown(id)}{suggest(id, known)}") from error
+        hint = suggest(id, known) or f": see `weightgym tasks {entry.name}`"
+        raise TaskError(f"unknown task {shown(id)}{hint}") from error

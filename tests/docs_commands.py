@@ -78,10 +78,12 @@ def _check_one(command: str, in_prose: bool) -> None:
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), command
     elif words[0] == "pip":
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-        for wanted in re.findall(r"\bweightgym\[([\w,-]+)\]", command):
+        for wanted in re.findall(r"(?:\bweightgym|\.)\[([\w,-]+)\]", command):
             assert set(wanted.split(",")) <= extras.keys(), command
     elif words[0] in ("sh", "python", "cp"):
         assert (ROOT / words[1]).is_file(), command
+    elif words[0] == "pytest":
+        assert (ROOT / words[1]).is_dir(), command
     elif words[0] in ("vf-eval", "vf-validate"):
         assert (ROOT / "envs" / "hub" / f"{words[1].replace('-', '_')}.py").is_file(), command
     else:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from click.testing import CliRunner, Result
 sys.path.insert(0, str(Path(__file__).parent))
 import toy_scorers
 
-from weightgym.cli.main import COMMANDS, cli
+from weightgym.cli.main import COMMANDS, EXTRAS, cli
 from weightgym.envs import registry
 
 HEAVY = ("torch", "numba", "numpy", "pydantic", "gymnasium", "rich", "pebble")
@@ -100,6 +102,32 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr == "Error: 'golf' needs the module 'weightgym.no_such_module', which is not installed\n"
 
 
+@pytest.mark.parametrize("command", [["wsp", "play", "ID"], ["eval", "a", "--split", "test", "-o", "b"]])
+def test_a_package_that_is_missed_on_the_way_is_one_line(command: list[str], tmp_path: Path) -> None:
+    words = [registry.spec("wsp-bench").tasks.ids("test")[0] if word == "ID" else word for word in command]
+    code = f"import sys; sys.modules['torch'] = None; from weightgym.cli.main import main; main({words})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.endswith("needs torch: pip install 'weightgym[train]'\n")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_every_extra_that_is_named_is_there() -> None:
+    with (Path(__file__).parents[1] / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    names = {"PIL": "pillow"}
+    for package, extra in EXTRAS.items():
+        wanted = [re.split(r"[<>=]", one)[0] for one in extras[extra]]
+        # torch brings none of its own; the tokenizers come with transformers
+        assert names.get(package, package) in [*wanted, *(["tokenizers"] if "transformers" in wanted else [])]
+
+
+def test_a_task_of_another_environment_is_answered_with_where_to_look() -> None:
+    result = run("prompt", "golf", "original/breakout")
+    assert result.stderr == "Error: unknown task 'original/breakout': see `weightgym tasks golf`\n"
+
+
 def test_envs_lists_every_environment() -> None:
     lines = run("envs").stdout.splitlines()
     for entry in registry.specs():
@@ -115,7 +143,8 @@ def test_envs_survives_one_that_can_t_be_loaded() -> None:
     result = run("envs")
     assert result.exit_code == 0
     assert "toy" in result.stdout
-    assert "broken: train tasks can't be listed: No module named 'nowhere'" in result.stderr
+    assert "broken: train tasks can't be listed: " in result.stderr
+    assert "ModuleNotFoundError: No module named 'nowhere'" in result.stderr
 
 
 def test_tasks_shows_ids_hashes_and_short_data() -> None:

@@ -149,6 +149,16 @@ def test_bad_rows_are_told_by_line_and_good_ones_are_scored(tmp_path: Path) -> N
     assert (last["completion"], last["score"]["line"]) == ("last", len(BAD) + 4)
 
 
+def test_one_answer_without_its_task_is_told_what_is_missing(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.md"
+    answer.write_text("```edits\nb3[1] = 1\n```\n")
+    result = run(answer)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == (
+        f"0 of 3 rows of {answer} scored (3 bad): is it one answer? Then say to which task: --task ID"
+    )
+
+
 def test_thousands_of_bad_rows_do_not_flood_and_leave_no_file(tmp_path: Path) -> None:
     source = write(tmp_path / "a.jsonl", ["{"] * 3000)
     result = run(source)

@@ -47,10 +47,13 @@ def test_errors_and_timeouts_exit_1_and_are_tried_again(tmp_path: Path) -> None:
     assert "1 of 4 rows" in result.stderr
     assert "(2 error, 1 timeout)" in result.stderr
     assert "--resume tries error and timeout again" in result.stderr
+    told = re.search(r"^the first without a reward, line (\d): (.*)$", result.stderr, re.MULTILINE)
     out = tmp_path / "a.scored.jsonl"
     before = read(out)
     assert [row["score"]["status"] for row in before] == ["ok", "error", "timeout", "error"]
     assert [row["score"]["reward"] is None for row in before] == [False, True, True, True]
+    assert told is not None
+    assert before[int(told[1]) - 1]["score"]["reason"].startswith(told[2][:300])
     again = run(source, "--timeout", "5", "--resume")
     assert again.exit_code == 0, again.stderr
     after = read(out)

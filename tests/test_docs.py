@@ -179,7 +179,8 @@ def headings(page: Path) -> set[str]:
 
 
 def test_named_tests_and_scripts_are_there() -> None:
-    tests = {path.name: functions(path) for path in (ROOT / "tests").glob("test_*.py")}
+    files = [path for folder in ("tests", "examples") for path in (ROOT / folder).rglob("test_*.py")]
+    tests = {path.name: functions(path) for path in files}
     wrong = []
     for page in written_pages():
         text = page.read_text()

@@ -90,7 +90,8 @@ TABLE: dict[str, dict[str, Way]] = {
         "weightgym tasks --snapshot wpb-data": smaller(more=_MADE_UP),
         "weightgym golf score solution.py": smaller(more=_SMOKE, nightly=True),
         "weightgym wsp play ID --agent spectral --card card.html": smaller(("ID", "$ID")),
-        "pip install .": _INSTALLS,
+        "pip install -c constraints/cpu.txt '.[games,train,plots]'": _INSTALLS,
+        "weightgym doctor": parsed("its status is that of the machine; tests/test_doctor.py runs it"),
         "pip install --no-deps MinAtar==1.0.15": _INSTALLS,
     },
     "docs/golf.md": {
@@ -142,6 +143,27 @@ TABLE: dict[str, dict[str, Way]] = {
         ),
         "weightgym wpb parity answers.jsonl --snapshot wpb-data --episodes 100": smaller(("100", "4"), more=_MADE_UP),
     },
+    "docs/write-an-environment.md": {
+        # --target needs no -e, and leaves this environment as it is.
+        "pip install -e examples/own_environment": smaller(
+            ("-e ", ""), more="--no-deps --no-build-isolation --no-index --target $SITE"
+        ),
+        "weightgym envs": RUN,
+        "weightgym tasks neuron-gates": RUN,
+        "weightgym prompt neuron-gates two": RUN,
+        "weightgym score examples/own_environment/answer.md --env neuron-gates --task any": RUN,
+        "weightgym rollout scripted:garbage --env neuron-gates --split train -o garbage.jsonl": RUN,
+        "weightgym rollout tiny-writer --env neuron-gates --split train --samples 16 --max-tokens 64 "
+        "-o rollouts.jsonl": smaller(("--samples 16", "--samples 2")),
+        "weightgym inspect rollouts.jsonl": RUN,
+        "weightgym inspect rollouts.jsonl --explain :1": RUN,
+        "weightgym score rollouts.jsonl -o again.jsonl --diff": RUN,
+        "pytest examples/own_environment": smaller(more="-q -p no:cacheprovider"),
+        "weightgym train examples/own_environment/own_environment.toml": smaller(
+            more="--steps 2 --rollout.group_size 16 --evaluation.samples 2 --limits.zero_spread 1.0"
+        ),
+        "weightgym inspect runs/neuron-gates": RUN,
+    },
     "docs/wsp.md": {
         "weightgym tasks wsp-bench": RUN,
         "weightgym prompt wsp-bench ID": smaller(("ID", "$ID")),
@@ -184,6 +206,7 @@ PYTHON = {
     "docs/gymnasium-and-trl.md": "tests/test_trl.py::test_the_page_runs",
     "docs/tiny-world.md": "run",
     "docs/verifiers.md": "needs verifiers; tests/toy_tools_hub.py is such a plugin",
+    "docs/write-an-environment.md": "tests/test_own_environment.py::test_the_page_runs",
     "docs/wsp.md": "run",
 }
 
@@ -213,24 +236,39 @@ def _instance(folder: Path) -> dict[str, str]:
     return {"ID": registry.spec("wsp-bench").tasks.ids("test")[0]}
 
 
+def _site(folder: Path) -> dict[str, str]:
+    """A place for packages that are installed, on Python's path."""
+    site = str(folder.parent / "site")
+    return {"SITE": site, "PYTHONPATH": os.pathsep.join([site, *_paths()])}
+
+
+def _paths() -> list[str]:
+    """The folders of PYTHONPATH, for a process that runs elsewhere."""
+    return [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+
+
 #: What must lie in the scratch folder before a page's commands run, and the variables that go with it.
 PREPARED: dict[str, Callable[[Path], dict[str, str]]] = {
     "README.md": lambda folder: _solution(folder) | _dataset(folder) | _instance(folder),
     "docs/golf.md": _solution,
     "docs/weight-program.md": _dataset,
+    "docs/write-an-environment.md": _site,
     "docs/wsp.md": _instance,
 }
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A scratch folder that looks like the repository to who runs commands in it, with ``weightgym`` on the path."""
+    """A scratch folder that looks like the repository to who runs commands in it, with this Python's programs on the
+    path."""
     folder = tmp_path / "place"
     shutil.copytree(ROOT / "examples", folder / "examples")
-    program = tmp_path / "bin" / "weightgym"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from weightgym.cli.main import main; main()" "$@"\n')
-    program.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    call = '-c "from weightgym.cli.main import main; main()"'
+    for name, arguments in {"weightgym": call, "pip": "-m pip", "pytest": "-m pytest"}.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
+        program.chmod(0o755)
     (tmp_path / "cache").mkdir()
     if (games := cache_root() / "games").is_dir():  # compiled once are compiled for this, too
         (tmp_path / "cache" / "games").symlink_to(games)
@@ -239,10 +277,9 @@ def place(tmp_path: Path) -> Path:
 
 def run(command: str, folder: Path, variables: Mapping[str, str] = MappingProxyType({})) -> None:
     """Run it as a shell does; another status than 0 fails."""
-    here = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     environment = os.environ | {
         "PATH": f"{folder.parent / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(here),
+        "PYTHONPATH": os.pathsep.join(_paths()),
         "OMP_NUM_THREADS": "1",
         "WEIGHTGYM_CACHE": str(folder.parent / "cache"),
         **variables,

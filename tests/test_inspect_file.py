@@ -271,6 +271,12 @@ def test_an_evaluation_that_falls_after_its_best(tmp_path: Path) -> None:
     assert "the evaluation falls" not in said(make_run(tmp_path / "c", [*steps, *rising]))
 
 
+def test_a_fault_is_told_in_the_terminal_too(tmp_path: Path) -> None:
+    fault: dict[str, Any] = {"status": "error", "reward": None, "reason": "grader_error: no module"}
+    done = run(write(tmp_path / "a.jsonl", [row("a"), row("b", id="r7", **fault)]))
+    assert "\nno reward: r7: grader_error: no module\n" in done.output
+
+
 def test_names_of_any_length_keep_the_page_small(tmp_path: Path) -> None:
     long = "<n" * 200_000
     bad: dict[str, Any] = {"status": "invalid", "reward": 0.0, "reason": long}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import gymnasium
 import pytest
 import toy_env
+from click.testing import CliRunner
 
+from weightgym.cli.main import cli
 from weightgym.envs import gymnasium_plugin, registry
 from weightgym.envs.registry import EnvSpec
 from weightgym.rewards.contracts import TaskError
@@ -104,6 +108,10 @@ def test_bad_paths_raise_when_they_are_used(path: str, error: type[Exception]) -
     entry = dataclasses.replace(toy_env.TOY, scorer=path)  # data: nothing is imported yet
     with pytest.raises(error, match="module:attribute" if error is ValueError else None):
         _ = entry.score
+    wrong = dataclasses.replace(toy_env.TOY, source=path)
+    with pytest.raises(TaskError, match="environment 'toy' can't be loaded: source ") as caught:
+        _ = wrong.tasks
+    assert isinstance(caught.value.__cause__, error)
 
 
 @pytest.mark.usefixtures("_room")
@@ -126,6 +134,65 @@ def test_gymnasium_learns_new_environments_without_a_warning() -> None:
 ])  # fmt: skip
 def test_imports_in_a_new_interpreter(code: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for other packages, on Python's path."""
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.installed.cache_clear()
+    yield tmp_path
+    registry.installed.cache_clear()
+
+
+def install(folder: Path, entry_points: str) -> None:
+    """What pip leaves of a package: its facts and its entry points."""
+    facts = folder / "other-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entry_points}\n")
+
+
+def test_an_installed_environment_is_found_when_it_is_asked_for(packages: Path) -> None:
+    install(packages, "toy = toy_env:TOY")
+    assert toy_env.TOY not in registry.specs()
+    assert registry.all_specs()[-1] is toy_env.TOY
+    assert registry.spec("toy") is registry.spec(toy_env.TOY.gym_id) is toy_env.TOY
+    changed = dataclasses.replace(toy_env.TOY, floor=-1.0)
+    with registry.override(changed):  # what is registered here hides it
+        assert registry.spec("toy") is changed
+        assert toy_env.TOY not in registry.all_specs()
+
+
+@pytest.mark.parametrize(("entry", "problem"), [
+    ("wrong = no_such_module_at_all:SPEC", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+    ("wrong = toy_env:NONE_SUCH", "AttributeError: module 'toy_env' has no attribute 'NONE_SUCH'"),
+    ("wrong = toy_env", "ValueError: bad import path 'toy_env'"),
+    ("wrong = toy_env:SOURCE", "TypeError: an EnvSpec is wanted, not SumSource"),
+    ("wrong = toy_env:GUESS", "ValueError: the entry point is named 'wrong', but the EnvSpec 'toy-guess'"),
+    ("wrong = broken_module:SPEC", "ZeroDivisionError: division by zero"),
+])  # fmt: skip
+def test_an_installed_environment_that_is_none_is_told(packages: Path, entry: str, problem: str) -> None:
+    (packages / "broken_module.py").write_text("1 / 0\n")
+    install(packages, f"toy = toy_env:TOY\n{entry}")
+    assert registry.spec("toy") is toy_env.TOY
+    with pytest.raises(TaskError, match=re.escape(problem)):
+        registry.spec("wrong")
+    done = CliRunner().invoke(cli, ["envs"])
+    assert (done.exit_code, "toy " in done.stdout) == (0, True)
+    assert f"wrong can't be loaded: {entry.partition(' = ')[2]}: {problem}" in done.stderr
+
+
+def test_an_installed_environment_takes_nobody_s_name(packages: Path) -> None:
+    (packages / "thief.py").write_text(
+        "import dataclasses, toy_env\nSPEC = dataclasses.replace(toy_env.TOY, name='golf')\n"
+        "ID = dataclasses.replace(toy_env.TOY, name='other', gym_id='weightgym/Golf-v1')\n"
+    )
+    install(packages, "golf = thief:SPEC\nother = thief:ID")
+    assert registry.spec("golf").gym_id == "weightgym/Golf-v1"
+    assert registry.installed().specs == ()
+    assert all("is taken, by weightgym.envs.golf" in text for text in registry.installed().problems.values())
+    assert set(registry.installed().problems) == {"golf", "other"}
 
 
 def test_spec_is_data() -> None:

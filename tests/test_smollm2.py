@@ -80,6 +80,17 @@ def test_other_names_are_taken_as_they_are() -> None:
     assert model_path("HuggingFaceTB/SmolLM2-135M-Instruct") == "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
+@pytest.mark.parametrize(("typo", "meant"), [("tinywriter", "tiny-writer"), ("smolm2", "smollm2")])
+def test_a_typo_is_told_and_no_hub_is_asked(
+    typo: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BackendError, match=f"there is no model '{typo}': did you mean '{meant}'"):
+        model_path(typo)
+    (tmp_path / typo).mkdir()
+    assert model_path(typo) == typo
+
+
 def test_the_example_s_template_shows_the_game_and_valid_answers_for_others() -> None:
     tasks = registry.spec("weight-program").tasks
     task = tasks.task("builtin/lava_tiles")

@@ -59,6 +59,7 @@ def test_flags_go_over_the_file(file: Path) -> None:
         (GOOD, ["--steps"], "--steps has no value"),
         (GOOD, ["steps"], "'steps' is no flag"),
         ("model = \n", [], r"run\.toml: "),
+        (GOOD.replace("[[environments]]", "[environments]"), [], r"environments: .*write \[\[environments\]\]"),
     ],
 )
 def test_mistakes_are_told(file: Path, text: str, flags: list[str], why: str) -> None:

@@ -200,6 +200,8 @@ def load(path: Path, flags: Sequence[str] = ()) -> Config:
         fields = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
+    if isinstance(fields.get("environments"), dict):
+        raise ConfigError(f"{path}: environments: there may be several, so it is a list: write [[environments]]")
     backend = fields.get("backend")
     if isinstance(backend, dict) and backend.get("chat_template") and isinstance(backend["chat_template"], str):
         backend["chat_template"] = str(path.parent / backend["chat_template"])

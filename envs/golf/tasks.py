@@ -57,7 +57,7 @@ class GolfTasks:
             TaskError: there is no such task.
         """
         if id not in _SPLITS:
-            raise TaskError(f"unknown task {id!r}{suggest(id, _SPLITS)}")
+            raise TaskError(f"unknown task {id!r}{suggest(id, _SPLITS) or ': see `weightgym tasks golf`'}")
         messages = (Message(role="user", content=_prompt(id, self.profile, self.attempts)),) if prompt else ()
         data: dict[str, JsonValue] = {"language": id, "generator": VERSION}
         env = "golf"

@@ -73,7 +73,7 @@ class WeightProgramTasks:
         if source == "synth" and snapshot is None:
             raise TaskError(f"{id!r} is a task of the published dataset: choose a copy of it with --snapshot DIR")
         known = (*self.ids("train"), *self.ids("test"), *_BUILTIN)
-        raise TaskError(f"unknown task {id!r}{suggest(id, known)}")
+        raise TaskError(f"unknown task {id!r}{suggest(id, known) or ': see `weightgym tasks weight-program`'}")
 
 
 @functools.cache

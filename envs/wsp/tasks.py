@@ -48,7 +48,8 @@ class WSPTasks:
             TaskError: there is no such task, or its base model's chat form can't be read.
         """
         if (row := self._rows.get(id)) is None:
-            raise TaskError(f"unknown task {id!r}{suggest(id, self._rows)}")
+            hint = suggest(id, self._rows) or ": see `weightgym tasks wsp-bench`"
+            raise TaskError(f"unknown task {id!r}{hint}")
         if not prompt:
             return row
         said = task_prompt(PublicData.model_validate(dict(row.data)), self.profile)

@@ -72,7 +72,7 @@ class Matcher:
             raise BadRow(f"its key is {task.id!r}, but its prompt is that of {other!r}: have rows shifted?")
 
     def _by_prompt(self, record: Record, digests: tuple[str, ...], problem: str) -> Match:
-        entries: Sequence[EnvSpec] = sorted(registry.specs(), key=lambda entry: entry.prompt_seconds)
+        entries: Sequence[EnvSpec] = sorted(registry.all_specs(), key=lambda entry: entry.prompt_seconds)
         if record.env is not None and record.task is None:
             try:
                 entries = (registry.spec(record.env),)
