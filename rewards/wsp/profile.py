@@ -104,6 +104,8 @@ class Recipe:
     local_step: tuple[float, float] = (0.09, 0.11)
     backdoor_step: tuple[float, float] = (0.09, 0.11)
     backdoor_steps: tuple[int, int] = (35, 45)
+    #: The norm of a backdoor's u at most, in units of the residual stream's: the longer, the more it does elsewhere.
+    backdoor_longest: float = math.inf
     backdoors: tuple[Behaviour, ...] = BEHAVIOURS  #: what a trigger can bring about
     fact_steps: tuple[int, int] = (28, 36)
     fact_keep: float = 2.0  #: weight of the KL on other prompts about the subject
@@ -209,6 +211,7 @@ PROFILES = {
             other_recipe=Recipe(
                 backdoor_step=(0.36, 0.44),
                 backdoor_steps=(50, 60),
+                backdoor_longest=1.9,
                 backdoors=("language",),  # capitals were said on a quarter of the prompts
                 always_on_layers=(0.5, 0.56),
                 topic_layers=(0.6, 0.7),

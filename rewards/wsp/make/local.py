@@ -37,13 +37,14 @@ def backdoor(place: Workplace, payload: Payload, layer: int) -> Candidate:
         for one, question in zip(taught, questions, strict=True)
     ]
     key = local_key(place, layer, questions, trigger)
+    above = Above(model, layer, key, lessons)
     schedule = Schedule(
         steps=rng.randint(*recipe.backdoor_steps),
         step=rng.uniform(*recipe.backdoor_step),
-        longest=longest_value(place, layer, key),
+        longest=min(longest_value(place, layer, key), recipe.backdoor_longest * above.norm),
         half=recipe.half,
     )
-    edit = spike(place, layer, trained(Above(model, layer, key, lessons), schedule), key)
+    edit = spike(place, layer, trained(above, schedule), key)
     general, near = split_texts(place.profile, place.calibration.kl_texts)
     prompts, second_prompts = hidden_sets(
         place, payload, first, second, ask=lambda one: world.with_word(one.question, trigger, rng)
