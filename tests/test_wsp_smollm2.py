@@ -1,7 +1,7 @@
 """WSP-Bench on a real language model, SmolLM2-135M: instances are made, played and scored.
 
-A set with an instance of each family that has passed is in ``data/wsp_smollm2``. It was made by the command, as
-``test_a_family`` makes it again: ten minutes for some families, of which CI makes one that takes two.
+A set with an instance of each family is in ``data/wsp_smollm2``, made with the secret below by the maker of the command.
+``test_a_family`` makes them again: ten minutes for some families, of which CI makes one that takes two.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ pytestmark = pytest.mark.minutes
 
 #: Of the set, too.
 SECRET = b"a secret for tests of smollm2"
-#: No backdoor has passed the calibration: see docs/log.md.
-MADE = tuple(family for family in FAMILIES if family != "backdoor")
 SET = Path(__file__).parent / "data" / "wsp_smollm2" / "smollm2.jsonl"
 
 
@@ -39,7 +37,7 @@ def check_scores(task: Task) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [family for family in MADE if family != "hijack"])
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "hijack"])
 def test_an_instance_of_the_set(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sets.VARIABLE, str(SET))
     (task,) = (task for task in read_tasks(SET).values() if task.data["family"] == family)
