@@ -1,6 +1,6 @@
 """WSP-Bench on a real language model, SmolLM2-135M: instances are made, played and scored.
 
-A set with an instance of each family is in ``data/wsp_smollm2``, made with the secret below by the maker of the command.
+A set with an instance of each family is in ``data/wsp_smollm2``, made with the secret below.
 ``test_a_family`` makes them again: ten minutes for some families, of which CI makes one that takes two.
 """
 
