@@ -95,7 +95,7 @@ test: lint test-core
 test-core: setup
 	$(BIN)/python -m pytest -m "not nightly and not vllm" -n 2 --dist worksteal $(ARGS)
 
-# One process: an engine is busy on all cores. With ARGS, all tests may be deselected (pytest's status 5).
+# One process: engines of several would be in each other's way. With ARGS, all tests may be deselected (pytest's status 5).
 ifeq ($(VLLM),no)
 test-vllm:
 	@echo "################ vLLM IS NOT TESTED: VLLM=no ################" >&2

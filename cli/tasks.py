@@ -10,7 +10,7 @@ from weightgym.cli.console import DEFAULT_ENV, echo_json, print_table, shown, ta
 from weightgym.cli.snapshot_options import snapshot_options
 from weightgym.envs import registry
 from weightgym.rewards.contracts import Split, Task, TaskError
-from weightgym.rewards.suggest import suggest
+from weightgym.rewards.suggest import unknown_task
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
 _WIDEST_CELL = 20
@@ -82,5 +82,4 @@ def find_task(env: str, id: str) -> tuple[registry.EnvSpec, Task]:
         known = [name for split in _SPLITS for name in entry.tasks.ids(split)]
         if id in known:
             raise
-        hint = suggest(id, known) or f": see `weightgym tasks {entry.name}`"
-        raise TaskError(f"unknown task {shown(id)}{hint}") from error
+        raise TaskError(unknown_task(entry.name, id, known, what=shown)) from error

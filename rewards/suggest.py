@@ -1,4 +1,4 @@
-"""The end of an error message about an unknown name. This module imports nothing of ours."""
+"""Error messages about an unknown name, or their end. This module imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ def suggest(name: str, known: Iterable[str], *, what: Callable[[str], str] = rep
     if near := nearest(name, names, what=what):
         return near
     return f": known are {', '.join(names)}" if len(names) <= 12 else ""
+
+
+def unknown_task(env: str, id: str, known: Iterable[str], *, what: Callable[[str], str] = repr) -> str:
+    """That an environment has no such task, and which it may be or where they are listed; ``what`` shows the id."""
+    return f"unknown task {what(id)}{suggest(id, known) or f': see `weightgym tasks {env}`'}"
 
 
 def nearest(name: str, known: Iterable[str], *, what: Callable[[str], str] = repr) -> str:

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import score_runs
-from click.testing import CliRunner
+from score_runs import invoked
 from trl_episodes import columns, started, tools_of
 
-from weightgym.cli.main import cli
 from weightgym.envs import registry
 from weightgym.rewards.contracts import Completion
 from weightgym.rewards.golf.answer import find_solution
@@ -35,13 +34,6 @@ class Case(NamedTuple):
         if isinstance(self.completion, str):
             return [{"role": "assistant", "content": self.completion}]
         return [dict(message) for message in self.completion if message["role"] == "assistant"]
-
-
-def invoked(*arguments: object, exit_code: int = 0) -> str:
-    """What a command prints on stdout."""
-    done = CliRunner().invoke(cli, [*map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == exit_code, done.output
-    return done.stdout
 
 
 def file(answers: Sequence[Case], folder: Path) -> list[Any]:

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from weightgym.cli.main import cli
 from weightgym.envs import registry
+from weightgym.rewards.contracts import Score
 
 
 @pytest.fixture
@@ -29,6 +30,18 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(*args: str | Path, stdin: bytes | None = None) -> Result:
     command = ["score", *_no_cache(args), *map(str, args)]
     return CliRunner().invoke(cli, command, input=stdin, prog_name="weightgym")
+
+
+def invoked(*arguments: object, exit_code: int = 0) -> str:
+    """What a command prints on stdout."""
+    done = CliRunner().invoke(cli, [*map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == exit_code, done.output
+    return done.stdout
+
+
+def without_times(score: Score) -> dict[str, Any]:
+    """All of a score that has to be the same each time."""
+    return score.model_dump(exclude={"seconds", "timings"})
 
 
 def _no_cache(args: tuple[str | Path, ...]) -> list[str]:

@@ -19,7 +19,8 @@ import torch
 import wpb_known
 import wsp_sets
 from digits_runs import trained
-from doors import DOORS, Case, invoked
+from doors import DOORS, Case
+from score_runs import invoked, without_times
 from wsp_policy import written
 from wsp_shipped import shipped
 
@@ -98,10 +99,6 @@ def test_weight_programs_have_the_rewards_that_they_have_everywhere() -> None:
 def test_an_episode_that_was_played_has_the_score_of_its_conversation() -> None:
     shown = [played(*one)[1] for one in PLAYED]
     assert [without_times(one) for one in shown] == [without_times(one) for one in scores("wsp-bench")[: len(shown)]]
-
-
-def without_times(score: Score) -> dict[str, Any]:
-    return score.model_dump(exclude={"seconds", "timings"})
 
 
 @pytest.mark.parametrize("env", ENVS)

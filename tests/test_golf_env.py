@@ -14,6 +14,7 @@ import gymnasium
 import pytest
 from click.testing import CliRunner
 from golf_answers import BROKEN, GOOD, ILLEGAL, NONE, POOR, PROFILE, answer
+from score_runs import without_times
 
 from weightgym.cli.main import cli
 from weightgym.envs import registry
@@ -65,10 +66,6 @@ test_contract_of_several_turns = contract_test(several_turns)
 def play(env: Any, *answers: Any, task: str = "lang/1") -> list[tuple[Any, ...]]:
     env.reset(options={"task": task})
     return [env.step(text) for text in answers]
-
-
-def without_times(score: Score) -> dict[str, Any]:
-    return score.model_dump(exclude={"seconds", "timings"})
 
 
 @pytest.fixture

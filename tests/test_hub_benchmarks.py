@@ -18,14 +18,13 @@ import hub_tokens
 import pytest
 import score_runs
 import wpb_known
-from click.testing import CliRunner
 from hub_runs import command, completion, config, episode, errors
 from hub_serving import rollout
 from openai_server import chat, serve
+from score_runs import invoked, without_times
 from verifiers.v1.utils.loaders import load_taskset
 from wsp_shipped import ALL_AGENTS, shipped
 
-from weightgym.cli.main import cli
 from weightgym.envs import registry
 from weightgym.rewards.batch_worker import score_one
 from weightgym.rewards.contracts import Score
@@ -50,15 +49,9 @@ PLAYED: tuple[tuple[str, Family], ...] = (
 LANGUAGE = "lang/1"
 
 
-def invoked(*arguments: object) -> str:
-    """What our command prints; it must succeed."""
-    done = CliRunner().invoke(cli, [*map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def without_times(score: Any) -> dict[str, Any]:
-    return Score.model_validate(score).model_dump(exclude={"seconds", "timings"})
+def told(score: Any) -> dict[str, Any]:
+    """``without_times`` of one that has been JSON."""
+    return without_times(Score.model_validate(score))
 
 
 @pytest.mark.parametrize("known", wpb_known.KNOWN, ids=lambda known: known.name)
@@ -111,9 +104,9 @@ def test_episodes_of_wsp_bench_have_the_bits_of_the_environment_and_the_command(
         env.reset(options={"task": shipped(one[1])})
         *_, last = [env.step(message) for message in messages_of(*one)]
         assert trace.reward == last[1] == wanted["reward"]
-        found = without_times(trace.info["score"])
-        assert found == without_times(last[4]["score"].model_dump())
-        assert found == without_times({name: wanted[name] for name in Score.model_fields})
+        found = told(trace.info["score"])
+        assert found == without_times(last[4]["score"])
+        assert found == told({name: wanted[name] for name in Score.model_fields})
         assert trace.metrics == found["metrics"] | {"invalid": 0.0}
     oracle, nothing, spectral, audit = (played_by(*one).traces[0].reward for one in PLAYED)
     assert oracle >= 0.99
@@ -151,7 +144,7 @@ def test_an_episode_that_is_sampled_for_training_has_the_same_bits(tmp_path: Pat
     (other,) = played_by("budget", "audit").traces
     assert played.ok, errors(played)
     assert (trace.num_turns, len(trace.branches)) == (len(messages), 1)
-    assert without_times(trace.info["score"]) == without_times(other.info["score"])
+    assert told(trace.info["score"]) == told(other.info["score"])
     assert trace.reward == other.reward
 
 
@@ -184,7 +177,7 @@ def test_a_solution_that_trains_has_the_bits_of_the_command(tmp_path: Path) -> N
     assert trace.reward == -output["val_bpb"] > -7.5
     entry = registry.spec("golf")
     scored = score_one(entry.score, entry.tasks.task(LANGUAGE), golf_answers.GOOD, profile=golf_answers.PROFILE)
-    assert without_times(trace.info["score"]) == without_times(scored.model_dump())
+    assert told(trace.info["score"]) == without_times(scored)
 
 
 @pytest.mark.slow

@@ -56,6 +56,14 @@ def test_weight_program_has_the_bits_of_the_command(tmp_path: Path, workers: int
     assert tasks.faults == 0
 
 
+def test_invalid_answers_of_golf_get_its_floor(tmp_path: Path) -> None:
+    tasks = TRLTasks("golf", tasks=["lang/0"], workers=1, timeout=300)
+    texts = ["", "```python\nimport\n```"]
+    rewards = tasks.reward(completions=texts, **columns(tasks, "lang/0", "lang/0"))
+    assert rewards == [-9.0, -9.0]
+    assert rewards == scored([{"env": "golf", "task": "lang/0", "completion": text} for text in texts], tmp_path)
+
+
 def test_dataset_is_the_prompts() -> None:
     tasks = TRLTasks("weight-program", split="test")
     table = tasks.dataset()

@@ -172,9 +172,8 @@ def test_weights_that_come_while_it_samples(policy: Any, fleet: Fleet) -> None:
     asked, models = parity.requests(16, step=3), (fleet.model, parity.other(fleet.model))
     for version in range(1, 7):  # a quick machine is done before the weights come: then once more
         new = models[version % 2]
-        thread, found = in_thread(
-            lambda: policy.generate(asked, Sampling(1700, 0.0))
-        )  # greedy: it goes round and round
+        # Greedy: it goes round and round.
+        thread, found = in_thread(lambda: policy.generate(asked, Sampling(1700, 0.0)))
         wait_until(lambda: sum(client.load for client in policy._clients) == 16 or found)  # noqa: B023
         policy.sync(new.named_parameters(), version)
         if not found:

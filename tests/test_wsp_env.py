@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium
 import pytest
 import wsp_sets
+from score_runs import without_times
 from wsp_sets import call, said, undo
 
 from weightgym.envs import registry
@@ -21,7 +22,7 @@ from weightgym.envs.wsp.env import WSPBenchEnv
 from weightgym.envs.wsp.oracle import oracle
 from weightgym.envs.wsp.prompt import task_prompt
 from weightgym.envs.wsp.tasks import SOURCE, WSPTasks
-from weightgym.rewards.contracts import GraderError, Score, Split, Task, TaskError
+from weightgym.rewards.contracts import GraderError, Split, Task, TaskError
 from weightgym.rewards.wsp import scorer, sets
 from weightgym.rewards.wsp.episode import Episode
 from weightgym.rewards.wsp.instances import PublicData, instance_id, public_task, write_instances
@@ -106,10 +107,6 @@ def conversation(steps: list[tuple[Any, ...]], messages: list[Any]) -> list[Told
     for step, message in zip(steps, messages, strict=True):
         talk += [message, *step[4].get("reply", ())]
     return talk
-
-
-def without_times(score: Score) -> Told:
-    return score.model_dump(exclude={"seconds", "timings"})
 
 
 def test_the_environment_the_conversation_and_the_submission_have_one_score(tasks: dict[Family, Task]) -> None:

@@ -11,7 +11,7 @@ from weightgym.rewards.contracts import Message, Split, Task, TaskError
 from weightgym.rewards.golf.data.language import VERSION
 from weightgym.rewards.golf.profile import DEFAULT
 from weightgym.rewards.golf.profile import profile as find_profile
-from weightgym.rewards.suggest import suggest
+from weightgym.rewards.suggest import unknown_task
 
 #: Of an episode of ``golf-turns``.
 ATTEMPTS = 4
@@ -57,7 +57,7 @@ class GolfTasks:
             TaskError: there is no such task.
         """
         if id not in _SPLITS:
-            raise TaskError(f"unknown task {id!r}{suggest(id, _SPLITS) or ': see `weightgym tasks golf`'}")
+            raise TaskError(unknown_task("golf", id, _SPLITS))
         messages = (Message(role="user", content=_prompt(id, self.profile, self.attempts)),) if prompt else ()
         data: dict[str, JsonValue] = {"language": id, "generator": VERSION}
         env = "golf"

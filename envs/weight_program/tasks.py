@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from weightgym.envs.weight_program.prompt import SYSTEM_PROMPT, builtin_prompt, original_prompt
 from weightgym.rewards.contracts import Message, Split, Task, TaskError, sha256_hex
-from weightgym.rewards.suggest import suggest
+from weightgym.rewards.suggest import unknown_task
 from weightgym.rewards.weight_program import builtin
 from weightgym.rewards.weight_program.channels import CAPS, CHANNEL_MAPS
 from weightgym.rewards.weight_program.games import GAMES
@@ -73,7 +73,7 @@ class WeightProgramTasks:
         if source == "synth" and snapshot is None:
             raise TaskError(f"{id!r} is a task of the published dataset: choose a copy of it with --snapshot DIR")
         known = (*self.ids("train"), *self.ids("test"), *_BUILTIN)
-        raise TaskError(f"unknown task {id!r}{suggest(id, known) or ': see `weightgym tasks weight-program`'}")
+        raise TaskError(unknown_task("weight-program", id, known))
 
 
 @functools.cache

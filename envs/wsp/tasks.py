@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weightgym.envs.wsp.prompt import SYSTEM_PROMPT, task_prompt
 from weightgym.rewards.contracts import Message, Split, Task, TaskError
-from weightgym.rewards.suggest import suggest
+from weightgym.rewards.suggest import unknown_task
 from weightgym.rewards.wsp import sets
 from weightgym.rewards.wsp.instances import PublicData
 from weightgym.rewards.wsp.profile import DEFAULT
@@ -48,8 +48,7 @@ class WSPTasks:
             TaskError: there is no such task, or its base model's chat form can't be read.
         """
         if (row := self._rows.get(id)) is None:
-            hint = suggest(id, self._rows) or ": see `weightgym tasks wsp-bench`"
-            raise TaskError(f"unknown task {id!r}{hint}")
+            raise TaskError(unknown_task("wsp-bench", id, self._rows))
         if not prompt:
             return row
         said = task_prompt(PublicData.model_validate(dict(row.data)), self.profile)

@@ -22,7 +22,7 @@ from transformers import DynamicCache
 from weightgym.rewards.causal_lm import cache_argument, padded
 from weightgym.rewards.wsp.kl import Logits, NonFinite
 from weightgym.rewards.wsp.language_model import LanguageModel
-from weightgym.rewards.wsp.model import BaseModel, Kept, Opened, Overlay, filled, kept
+from weightgym.rewards.wsp.model import BaseModel, Opened, Overlay, filled
 from weightgym.rewards.wsp.places import Place, at, moved, taking
 from weightgym.rewards.wsp.threads import one_thread
 
@@ -302,16 +302,12 @@ class Engine:
 
     def _opened(self, block: Sequence[_Job]) -> DynamicCache:
         """What the begin of chats leaves behind: computed by itself for each of the block's weights."""
-        known: dict[int, Kept] = {}
-        for job in block:
-            if id(job.overlay) not in known:
-                self._rows, cache = [job], DynamicCache(config=self._network.config)
-                ids = torch.tensor([self._opening])
-                self._network(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._cache_name: cache})
-                known[id(job.overlay)] = kept(cache)
-        self._rows = list(block)
-        rows = [known[id(job.overlay)] for job in block]
-        return filled(self._network.config, [*rows, *rows[:1] * (ROWS - len(block))])
+        rows, self._rows = self._rows, []  # so that it passes by: the weights are given whole
+        overlays = {id(job.overlay): job.overlay for job in block}
+        known = {key: self.base.opened(self._opening, overlay) for key, overlay in overlays.items()}
+        self._rows = rows
+        opened = [known[id(job.overlay)] for job in block]
+        return filled(self._network.config, [*opened, *opened[:1] * (ROWS - len(block))])
 
     def _changed(self, names: Mapping[str, str], module: Any, args: tuple[Any, ...], output: torch.Tensor) -> Any:
         """A module's output, with the rows anew whose weights of it are their episode's own."""

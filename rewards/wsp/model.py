@@ -23,14 +23,10 @@ Overlay = Mapping[str, torch.Tensor]
 _ALIGNED = 64
 
 
-#: Keys and values of each layer, of shape (rows, heads, tokens, width).
-Kept = list[tuple[torch.Tensor, torch.Tensor]]
-
-
 class Opened(NamedTuple):
     """A sequence that others go on from, as a model with certain weights has read it."""
 
-    kept: Kept  #: of one row
+    kept: list[tuple[torch.Tensor, torch.Tensor]]  #: keys and values of each layer, (1, heads, tokens, width)
     logits: torch.Tensor  #: after each of its tokens, float32 of shape (tokens, vocabulary)
 
 
@@ -70,14 +66,15 @@ class BaseModel:
         Raises:
             ValueError: there are no ids.
         """
-        logits, _ = self._run(ids, overlay, {"use_cache": False})
-        return logits
+        return self._run(ids, overlay, None)
 
     @torch.inference_mode()
     def opened(self, ids: Sequence[int], overlay: Overlay) -> Opened:
         """What ``logits_after`` goes on from; arguments and errors are those of ``logits``."""
-        logits, cache = self._run(ids, overlay, {"use_cache": True, self._cache_name: self._cache([])})
-        return Opened(kept(cache), logits)
+        cache = DynamicCache(config=self.module.config)
+        logits = self._run(ids, overlay, cache)
+        layers: Sequence[Any] = cache.layers  # of attention, each
+        return Opened([(layer.keys, layer.values) for layer in layers], logits)
 
     @torch.inference_mode()
     def logits_after(self, opened: Opened, ids: Sequence[int], overlay: Overlay) -> torch.Tensor:
@@ -85,30 +82,22 @@ class BaseModel:
 
         The logits of its begin are those of ``opened``, so that only the rest is computed.
         """
-        logits, _ = self._run(ids, overlay, {"use_cache": True, self._cache_name: self._cache([opened.kept])})
-        return torch.cat([opened.logits, logits])
+        return torch.cat([opened.logits, self._run(ids, overlay, filled(self.module.config, [opened]))])
 
-    def _cache(self, rows: Sequence[Kept]) -> DynamicCache:
-        return filled(self.module.config, rows)
-
-    def _run(self, ids: Sequence[int], overlay: Overlay, arguments: dict[str, Any]) -> tuple[torch.Tensor, Any]:
+    def _run(self, ids: Sequence[int], overlay: Overlay, cache: DynamicCache | None) -> torch.Tensor:
         if not ids:
             raise ValueError("no token ids: a sequence has one at least")
-        row = torch.tensor([list(ids)], dtype=torch.int64)
-        out = torch.func.functional_call(self.module, dict(overlay), kwargs={"input_ids": row, **arguments})
-        return out.logits[0].float(), arguments.get(self._cache_name)
+        arguments = {"input_ids": torch.tensor([list(ids)], dtype=torch.int64), "use_cache": cache is not None}
+        if cache is not None:
+            arguments[self._cache_name] = cache
+        logits: torch.Tensor = torch.func.functional_call(self.module, dict(overlay), kwargs=arguments).logits[0]
+        return logits.float()
 
 
-def kept(cache: DynamicCache) -> Kept:
-    """What a cache holds."""
-    layers: Sequence[Any] = cache.layers  # of attention, each
-    return [(layer.keys, layer.values) for layer in layers]
-
-
-def filled(config: Any, rows: Sequence[Kept]) -> DynamicCache:
+def filled(config: Any, rows: Sequence[Opened]) -> DynamicCache:
     """A cache that holds these rows, one below the other; the same number of tokens of each."""
     cache = DynamicCache(config=config)
-    for index, layer in enumerate(zip(*rows, strict=True)):
+    for index, layer in enumerate(zip(*(row.kept for row in rows), strict=True)):
         cache.update(torch.cat([keys for keys, _ in layer]), torch.cat([values for _, values in layer]), index)
     return cache
 
