@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: verifiers has environments of its own (make test-hub).
 collect_ignore_glob = [] if find_spec("verifiers") else ["test_hub_*.py"]
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Begun in the background of a shell, and so would be all that tests start and send Ctrl-C to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -74,7 +74,10 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, sent: signal.Signals) -> 
         def told() -> set[int]:
             return {int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()}
 
-        assert wait_for(lambda: len(told()) == 2, 20)
-        script.send_signal(sent)
-        assert wait_for(lambda: script.poll() is not None and not any(map(is_alive, told())), 5)
+        try:
+            assert wait_for(lambda: len(told()) == 2, 20)
+            script.send_signal(sent)
+            assert wait_for(lambda: script.poll() is not None and not any(map(is_alive, told())), 5)
+        finally:
+            script.kill()  # its workers would spin for ever
         assert script.returncode != 0

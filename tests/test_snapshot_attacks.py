@@ -17,7 +17,7 @@ from snapshot_fixture import COIN, LEAK, VERIFY, change, choose_again, digest, w
 
 from weightgym.envs.weight_program.tasks import SOURCE
 from weightgym.rewards.contracts import Task, TaskError
-from weightgym.rewards.sandbox import UNSAFE_VARIABLE
+from weightgym.rewards.sandbox import UNSAFE_VARIABLE, Phase
 from weightgym.rewards.weight_program.scorer import score
 from weightgym.rewards.weight_program.snapshot import layout, process
 
@@ -151,8 +151,14 @@ def test_everything_listed_by_path_is_checked(snapshot: Path) -> None:
         layout.choose(snapshot, tasks_sha256=tasks)
 
 
-def test_a_broken_off_request_leaves_nothing_for_the_next(snapshot: Path) -> None:
+def test_a_broken_off_request_leaves_nothing_for_the_next(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer of the first must not be taken for that of the second."""
+    receive = Phase.receive
+
+    def interrupted_while_it_waits(*arguments: Any) -> dict[str, Any]:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        return receive(*arguments)
+
     wanted = score(SOURCE.task("synth/coin_walk"), OTHER, profile="wpb-published-e20").metrics
 
     def interrupt(number: int, frame: object) -> None:
@@ -160,10 +166,11 @@ def test_a_broken_off_request_leaves_nothing_for_the_next(snapshot: Path) -> Non
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        monkeypatch.setattr(Phase, "receive", interrupted_while_it_waits)
         with pytest.raises(KeyboardInterrupt):
             score(SOURCE.task("synth/coin_walk"), ANSWER, profile="wpb-published")
     finally:
+        monkeypatch.setattr(Phase, "receive", receive)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert score(SOURCE.task("synth/coin_walk"), OTHER, profile="wpb-published-e20").metrics == wanted
