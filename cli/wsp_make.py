@@ -61,6 +61,9 @@ def make(
             secret=secret_file.read_bytes() if secret_file else None,
             masking=masking,
             done=lambda key: progress.advance(bar),
+            rejected=lambda key, reason: progress.console.print(
+                f"{key.family} {key.tier} {key.number}: a candidate was rejected for {reason}", highlight=False
+            ),
         )
     if report:
         _print_report(file.counts)

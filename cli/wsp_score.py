@@ -38,6 +38,7 @@ def score(file: Path, out: Path | None, workers: int | None, resume: bool, force
     target = out or Path(str(file).removesuffix(".jsonl") + ".scored.jsonl")
     with file.open("rb") as rows:
         good = score_file(rows, str(file), FileOptions(target, None, workers or cores(), None, resume, force))
-    print_results(read_results([target]))
+    if target.exists():  # there is none without a row
+        print_results(read_results([target]))
     if not good:
         raise click.exceptions.Exit(1)

@@ -102,7 +102,7 @@ class Once:
     def __init__(self, *args: Any) -> None:
         Once.keys = []
 
-    def make(self, key: InstanceKey) -> Made:
+    def make(self, key: InstanceKey, told: Any) -> Made:
         Once.keys.append(key)
         if len(Once.keys) > 1:
             raise KeyboardInterrupt
@@ -169,13 +169,22 @@ def test_halves_are_written_in_two_bytes(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(np.array_equal(edit.left, edit.left.astype(np.float16)) for edit in arrays)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    calibrated = generator.calibrated
+
+    def too_strict_at_first(*args: Any) -> dict[str, float]:
+        monkeypatch.setattr(generator, "calibrated", calibrated)
+        raise Rejected("symptom", 0.25)
+
+    monkeypatch.setattr(generator, "calibrated", too_strict_at_first)
     secret = tmp_path / "secret"
     secret.write_bytes(SECRET)
     arguments = ["--families", "hijack", "--tier", "medium", "--secret-file", str(secret), "--report"]
     main(["wsp", "make", *arguments, "-o", str(tmp_path / "mine.jsonl")], standalone_mode=False)
-    shown = capsys.readouterr().out
+    shown, told = capsys.readouterr()
+    assert "hijack medium 0: a candidate was rejected for symptom (0.25)\n" in told
     assert "hijack  medium  kept" in shown
+    assert "hijack  medium  symptom" in shown
     assert "mine.jsonl: 1 instances" in shown
     assert read_tasks(tmp_path / "mine.jsonl").keys() == {made().task.id}
 

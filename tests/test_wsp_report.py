@@ -183,3 +183,12 @@ def test_score_plays_conversations_again_and_reports(tasks: Tasks, rows: list[di
     assert "all 2 instances" in done.output
     made = [json.loads(line) for line in (tmp_path / "talks.scored.jsonl").read_text().splitlines()]
     assert [one["score"]["metrics"] for one in made] == [row["score"]["metrics"] for row in rows[:2]]
+
+
+@pytest.mark.parametrize(("text", "code"), [("", 0), ('{"env": "wsp-bench", "task": "nonesuch"}\n', 1)])
+def test_a_file_without_a_row_to_score_has_no_result(tmp_path: Path, text: str, code: int) -> None:
+    (tmp_path / "talks.jsonl").write_text(text)
+    done = run("score", tmp_path / "talks.jsonl")
+    assert done.exit_code == code
+    assert "0 of " in done.output
+    assert "rror" not in done.output

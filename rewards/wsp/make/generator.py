@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,8 +77,10 @@ class Maker:
         """In plain coordinates: taken once, for instances in all others."""
         return moments(reparametrised(self.base, plain(self.base)), self._usual)
 
-    def make(self, key: InstanceKey) -> Made:
+    def make(self, key: InstanceKey, told: Callable[[Rejected], None] = lambda reason: None) -> Made:
         """The instance of a key: the secret, the base model and the key decide all of it.
+
+        ``told`` is called as each candidate is rejected: on a large model, the next one takes minutes.
 
         Raises:
             TaskError: no candidate passes the calibration, or the base model can't be one.
@@ -105,6 +107,7 @@ class Maker:
                 measured = calibrated(place, candidate, key.family)
             except Rejected as reason:
                 rejected.append(reason)
+                told(reason)
                 continue
             task, truth = self._instance(key, place, candidate, measured, reference, attempt)
             return Made(task, truth, tuple(rejected))

@@ -11,6 +11,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from weightgym.rewards.contracts import Split, Task, TaskError, canonical_json
 from weightgym.rewards.one_line import one_line
 from weightgym.rewards.wsp.instances import InstanceKey, Truth, read_tasks, read_truths, write_instances
 from weightgym.rewards.wsp.language_model import TINY_WORLD, LanguageModel
+from weightgym.rewards.wsp.make.candidate import Rejected
 from weightgym.rewards.wsp.make.generator import Made, Maker
 from weightgym.rewards.wsp.make.tiny import TinyWorld
 from weightgym.rewards.wsp.make.worlds import MakersWorld
@@ -141,8 +143,10 @@ def make_set(
     secret: bytes | None,
     masking: bool,
     done: Callable[[InstanceKey], None],
+    rejected: Callable[[InstanceKey, Rejected], None] = lambda key, reason: None,
 ) -> None:
-    """Make what is missing, and write the set. ``done`` is called for each instance, those of earlier runs too.
+    """Make what is missing, and write the set. ``done`` is called for each instance, those of earlier runs too;
+    ``rejected`` for each candidate that is none.
 
     Args:
         secret: 16 bytes at least; None: that of the file, or a new one.
@@ -157,7 +161,7 @@ def make_set(
     maker = Maker(base, world_of(base), secret or known or secrets.token_bytes(32), profile, masking)
     for key in wanted.keys(profile.name, maker.model_hash):
         if key not in file.pairs:
-            file.add(maker.make(key))
+            file.add(maker.make(key, partial(rejected, key)))
         done(key)
     file.write()
 
