@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import itertools
 import json
 import random
@@ -27,6 +27,8 @@ from weightgym.trainers.config import load
 from weightgym.trainers.grpo import Trainer
 
 EXAMPLE = ROOT / "examples" / "own_environment"
+MODULES = ("neuron_gates", "neuron_turns")
+TESTS = tuple(f"test_{name}" for name in MODULES)
 ANSWERS = [
     "```edits\nb3 = [1, 1, 1, 1, 1, -0.5]\n```",
     "```edits\nb3 = [1,0,0,0,0,0]\nb3[5]=-0.001\n```\n",
@@ -45,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("site")
     copy = tmp_path_factory.mktemp("copy") / "own_environment"  # pip builds in the folder
     copy.mkdir()
-    for name in ("pyproject.toml", "neuron_gates.py"):
+    for name in ("pyproject.toml", *(f"{name}.py" for name in MODULES)):
         (copy / name).write_bytes((EXAMPLE / name).read_bytes())
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", *offline, "--target", str(folder), str(copy)],
@@ -55,8 +57,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder
     sys.path.remove(str(folder))
     registry.installed.cache_clear()
-    gymnasium.registry.pop("mine/NeuronGates-v1", None)
-    sys.modules.pop("neuron_gates", None)
+    for id in ("mine/NeuronGates-v1", "mine/NeuronTurns-v1"):
+        gymnasium.registry.pop(id, None)
+    for name in (*MODULES, *TESTS):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -65,13 +69,24 @@ def gates(site: Path) -> ModuleType:
     return importlib.import_module("neuron_gates")
 
 
-def test_it_passes_the_contract_suite(gates: ModuleType) -> None:
-    spec = importlib.util.spec_from_file_location("test_neuron_gates", EXAMPLE / "test_neuron_gates.py")
-    assert spec is not None
-    assert spec.loader is not None
-    bound = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bound)
-    assert failed_checks(bound.subject) == {}
+@pytest.mark.parametrize("name", TESTS)
+def test_they_pass_the_contract_suite(gates: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(EXAMPLE)])  # behind what was installed
+    assert failed_checks(importlib.import_module(name).subject) == {}
+
+
+def test_attempts_have_one_score_everywhere(gates: ModuleType, tmp_path: Path) -> None:
+    """Played with feedback, and scored again from the conversation alone."""
+    rollouts, again = tmp_path / "rollouts.jsonl", tmp_path / "again.jsonl"
+    played = ["rollout", "tiny-writer", "--env", "neuron-turns", "--split", "train", "--samples", "4"]
+    played += ["--max-tokens", "64", "-o", str(rollouts)]
+    CliRunner().invoke(cli, played, catch_exceptions=False)
+    done = CliRunner().invoke(cli, ["score", str(rollouts), "-o", str(again), "--diff", "--no-cache"])
+    assert done.exit_code == 0, done.output
+    scores = [json.loads(line)["score"] for line in again.read_text().splitlines()]
+    assert len(scores) == 20
+    assert {score["metrics"].get("attempts") for score in scores} >= {3.0}
+    assert len({score["reward"] for score in scores}) > 1
 
 
 def test_commands_find_it_and_our_pages_leave_it_out(site: Path, tmp_path: Path) -> None:
