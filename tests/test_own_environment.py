@@ -17,6 +17,7 @@ import gymnasium
 import pytest
 from click.testing import CliRunner
 from docs_commands import ROOT, blocks
+from score_runs import invoked
 
 from weightgym.cli import docs_pages
 from weightgym.cli.main import cli
@@ -78,15 +79,15 @@ def test_they_pass_the_contract_suite(gates: ModuleType, monkeypatch: pytest.Mon
 def test_attempts_have_one_score_everywhere(gates: ModuleType, tmp_path: Path) -> None:
     """Played with feedback, and scored again from the conversation alone."""
     rollouts, again = tmp_path / "rollouts.jsonl", tmp_path / "again.jsonl"
-    played = ["rollout", "tiny-writer", "--env", "neuron-turns", "--split", "train", "--samples", "4"]
-    played += ["--max-tokens", "64", "-o", str(rollouts)]
-    CliRunner().invoke(cli, played, catch_exceptions=False)
-    done = CliRunner().invoke(cli, ["score", str(rollouts), "-o", str(again), "--diff", "--no-cache"])
-    assert done.exit_code == 0, done.output
+    invoked("rollout", "tiny-writer", "--env", "neuron-turns", "--split", "train", "--samples", 4, "--max-tokens", 64,
+            "-o", rollouts)  # fmt: skip
+    invoked("score", rollouts, "-o", again, "--diff", "--no-cache")
     scores = [json.loads(line)["score"] for line in again.read_text().splitlines()]
     assert len(scores) == 20
     assert {score["metrics"].get("attempts") for score in scores} >= {3.0}
     assert len({score["reward"] for score in scores}) > 1
+    turns, gates_alone = registry.spec("neuron-turns"), registry.spec("neuron-gates")
+    assert turns.scorer.partition(":")[0] == gates_alone.scorer.partition(":")[0]  # what the cache looks for changes in
 
 
 def test_commands_find_it_and_our_pages_leave_it_out(site: Path, tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import gymnasium
 
-from weightgym.envs.base import SingleTurnEnv
+from weightgym.envs.base import SingleTurnEnv, reward_of
 from weightgym.envs.registry import EnvSpec
 from weightgym.rewards.contracts import Completion, Message, ModelError, Score, Split, Task, TaskError, completion_text
 
@@ -32,6 +32,7 @@ GATES: dict[Split, dict[str, tuple[str, list[float]]]] = {
 }
 PROFILE = "gates-v1"  #: the name of these rules: whoever changes the rules changes it
 MAX_CHARS = 10_000
+ATTEMPTS = 3  #: of an episode of several turns
 PROMPT = """# Set a neuron: on when {when}
 
 A neuron has five inputs, each 0 or 1, and six numbers b3: five weights and a bias, all 0 at first. It is on when
@@ -105,6 +106,29 @@ def score(task: Task, completion: Completion, *, profile: str = PROFILE) -> Scor
     pairs = list(zip(str(task.data["table"]), said, strict=True))
     on, off = (pairs.count((value, value)) / sum(wanted == value for wanted, _ in pairs) for value in "10")
     return Score(status="ok", reward=max(0.0, on + off - 1), metrics={"on": on, "off": off}, profile=profile)
+
+
+def score_attempts(task: Task, completion: Completion, *, profile: str = PROFILE) -> Score:
+    """The best attempt of a conversation of ``neuron_turns.py``, or that of one answer alone. Whatever stands between
+    the attempts is not believed: the assistant's messages are scored again.
+
+    Metrics:
+        attempts: how many there were.
+    """
+    attempts: Sequence[Completion] = [completion]
+    if not isinstance(completion, str):
+        attempts = [[one] for one in completion if isinstance(one, Mapping) and one.get("role") == "assistant"]
+    if not 1 <= len(attempts) <= ATTEMPTS:
+        reason = f"attempts: {len(attempts)} messages of the assistant, want 1 to {ATTEMPTS}"
+        return Score(status="invalid", reward=SPEC.floor, reason=reason, profile=profile)
+    return best_of([score(task, one, profile=profile) for one in attempts])
+
+
+def best_of(scores: Sequence[Score]) -> Score:
+    """The best valid one (the first of equals), else the last. Both the environment and the scorer end here."""
+    valid = [one for one in scores if one.status == "ok"]
+    best = max(valid, key=reward_of) if valid else scores[-1]
+    return best.model_copy(update={"metrics": best.metrics | {"attempts": float(len(scores))}})
 
 
 class NeuronGates(SingleTurnEnv):

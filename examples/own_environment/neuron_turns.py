@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
-import neuron_gates
-from neuron_gates import PROFILE, Gates
+from neuron_gates import ATTEMPTS, PROFILE, Gates, best_of
 
 from weightgym.envs.base import Action, TaskEnv, reward_of, verdict
 from weightgym.envs.registry import EnvSpec
-from weightgym.rewards.contracts import Completion, Message, Score, Split, Task
+from weightgym.rewards.contracts import Message, Score, Split, Task
 
-ATTEMPTS = 3
 RULES = f"You have {ATTEMPTS} attempts, one in each message. I tell you what each is worth, and the best one counts."
 
 
@@ -24,29 +21,6 @@ class GateTurns(Gates):
         task = super().task(id, prompt=prompt)
         told = tuple(Message(role="user", content=f"{one.content}\n\n{RULES}") for one in task.prompt)
         return Task(env=SPEC.name, id=id, split=task.split, prompt=told, data=task.data)
-
-
-def score(task: Task, completion: Completion, *, profile: str = PROFILE) -> Score:
-    """Of a conversation, or of one answer alone. Whatever stands between the attempts is not believed: the assistant's
-    messages are scored again.
-
-    Metrics:
-        attempts: how many there were.
-    """
-    attempts: Sequence[Completion] = [completion]
-    if not isinstance(completion, str):
-        attempts = [[one] for one in completion if isinstance(one, Mapping) and one.get("role") == "assistant"]
-    if not 1 <= len(attempts) <= ATTEMPTS:
-        reason = f"attempts: {len(attempts)} messages of the assistant, want 1 to {ATTEMPTS}"
-        return Score(status="invalid", reward=SPEC.floor, reason=reason, profile=profile)
-    return best_of([neuron_gates.score(task, one, profile=profile) for one in attempts])
-
-
-def best_of(scores: Sequence[Score]) -> Score:
-    """The best valid one (the first of equals), else the last. Both the environment and the scorer end here."""
-    valid = [one for one in scores if one.status == "ok"]
-    best = max(valid, key=reward_of) if valid else scores[-1]
-    return best.model_copy(update={"metrics": best.metrics | {"attempts": float(len(scores))}})
 
 
 class NeuronTurns(TaskEnv):
@@ -79,7 +53,7 @@ SPEC = EnvSpec(
     summary="the same in up to three attempts",
     env="neuron_turns:NeuronTurns",
     source="neuron_turns:SOURCE",
-    scorer="neuron_turns:score",
+    scorer="neuron_gates:score_attempts",  # beside what it calls: the cache knows a change of the scorer's own file
     default_profile=PROFILE,
     profiles=PROFILE,
     floor=0.0,

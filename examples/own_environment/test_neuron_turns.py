@@ -37,5 +37,5 @@ def test_the_best_attempt_counts_and_is_scored_again() -> None:
     talk = [{"role": "assistant", "content": HALF}]
     talk += [{"role": "user", "content": "ok: reward 1"}, {"role": "assistant", "content": LOST}] * 2
     task = neuron_turns.SOURCE.task("any")
-    assert neuron_turns.score(task, talk) == info["score"]
-    assert neuron_turns.score(task, talk * 2).code == "attempts"
+    assert neuron_gates.score_attempts(task, talk) == info["score"]
+    assert neuron_gates.score_attempts(task, talk * 2).code == "attempts"
